@@ -64,10 +64,12 @@ def write_body(
     size, sent = len(wire), 0
     if len(octets) > BLOCK:  # so that its blocks are not copied
         octets = memoryview(octets)
-    elif counted:  # the kernel has room for it, and the wait for its reply keeps this time-out
-        seconds = min(seconds, LOOK)
-    if sock.gettimeout() != seconds:  # to set one is a system call
-        sock.settimeout(seconds)
+    # The kernel has room for the first block. To set a time-out is a system call, and the wait for
+    # the reply has this one.
+    is_short = counted and len(octets) <= BLOCK
+    timeout = min(seconds, LOOK) if is_short else seconds
+    if sock.gettimeout() != timeout:
+        sock.settimeout(timeout)
     while sent < len(octets):
         block = octets[sent : sent + BLOCK]
         holds_dot = sent < size < sent + len(block) + _TERMINATOR

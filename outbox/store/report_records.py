@@ -177,6 +177,7 @@ class BatchDetails:
     lease_seconds: float  # until the lease runs out; negative after that
     rescue_seconds: float  # until a sweep rescues its emails, if the lease is never renewed again
     is_silent: bool  # a renewal is late: the worker is lost, or cannot reach the database
+    awaits_reply: bool  # its content has left, and only the server's reply is waited for
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

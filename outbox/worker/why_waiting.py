@@ -14,6 +14,7 @@ from ..domain.header.address import suppression_key
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.control import beat
 from ..store.control.barring.barred import barred_among
+from ..store.control.lease import has_slot
 from ..store.control.pause import EVERYTHING, paused, scope_of
 from ..store.control.rate_limits import rate_limited
 from ..store.due_times import HELD
@@ -70,6 +71,8 @@ class _Look:
                 yield f"no worker has taken its batch yet; it goes back in {back}"
             elif batch.is_silent:
                 yield f"its worker {batch.worker} is silent; it is rescued in {back}"
+            elif batch.awaits_reply:
+                yield f"its content has left, and the worker {batch.worker} waits for the reply"
             else:
                 yield f"the worker {batch.worker} has its batch"
 
@@ -118,7 +121,7 @@ class _Look:
             if rate["bucket"] in drawn_on:
                 yield f"the rate {rate['bucket']} is used up for {rate['opens_in']:.0f} s"
         lease = self._database.tables.lease
-        running = select(func.count()).where(lease.c.expires_at > self._database.now())
+        running = select(func.count()).select_from(lease).where(has_slot(self._database))
         slots = runtime.slots()
         if self._connection.execute(running).scalar_one() >= slots:
             told = f"{counted(slots, 'slot')} in all (flask outbox workers)"

@@ -78,6 +78,11 @@ def probe_seconds(failures: int) -> float:
     return PROBE_FIRST * 2.0 ** min(max(failures - 2, 0), 10)
 
 
+def awaited_seconds(failures: int) -> float:
+    """Return the seconds until the next probe, while this one's content may still get its reply."""
+    return min(OPEN_MAX[Cause.SESSION], probe_seconds(failures))
+
+
 def session_seconds(failures: int) -> float:
     """Return how many seconds to wait for a silent server's greeting, or its reply to EHLO.
 

@@ -37,6 +37,7 @@ from ...domain.delivery.breaker_timing import (
     RETRIED,
     BreakerState,
     Cause,
+    awaited_seconds,
     open_seconds,
 )
 from ..connection.database import Database
@@ -193,6 +194,24 @@ def give_back_probe(connection: Connection, database: Database, token: UUID) -> 
         "prober": None,
     }  # fmt: skip
     update_free(connection, table, mine, **undone)
+
+
+def leave_probe(database: Database, token: UUID) -> None:
+    """Let others probe although this lease's probe waits for a reply, but put the next one off.
+
+    Each such probe may end in doubt, so each puts the next one off for twice as long.
+    """
+    table = database.tables.breaker
+    mine = table.c.prober == token
+
+    def work(connection: Connection) -> None:
+        failures = connection.execute(select(table.c.failures).where(mine)).scalar()
+        if failures is not None:
+            until = database.now(awaited_seconds(failures))
+            later = case((table.c.retry_at < until, until), else_=table.c.retry_at)
+            update_free(connection, table, mine, prober=None, retry_at=later)
+
+    database.run(work)
 
 
 def forget_prober(connection: Connection, database: Database, token: UUID) -> None:

@@ -27,6 +27,7 @@ from sqlalchemy import (
     Update,
     bindparam,
     delete,
+    false,
     or_,
     select,
     update,
@@ -257,6 +258,21 @@ def leave(connection: Connection, database: Database, token: UUID, *, unsent: bo
     done = change(connection, database, left, token)
     forget_prober(connection, database, token)
     return done
+
+
+def await_reply(database: Database, token: UUID) -> bool:
+    """Note that its batch has ended, but for the reply to a content; return whether it was done.
+
+    From now on it takes no slot. It is renewed as before, and its place under a server's cap stays.
+    """
+    waits = update(database.tables.lease).where(this(database)).values(awaits_reply=True)
+    return database.run(lambda connection: change(connection, database, waits, token))
+
+
+def has_slot(database: Database) -> ColumnElement[bool]:
+    """Return the condition: the lease holds, and its batch takes a slot."""
+    lease = database.tables.lease.c
+    return (lease.expires_at > database.now()) & (lease.awaits_reply == false())
 
 
 def put_off_rescue(connection: Connection, database: Database, token: UUID) -> None:

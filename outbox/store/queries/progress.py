@@ -87,6 +87,7 @@ def _batch(row: Row[Any], term: float) -> BatchDetails:
         lease_seconds=left,
         rescue_seconds=round(_until_rescue(row, left, term), 3),
         is_silent=row.started_at is not None and left < term * OVERDUE,
+        awaits_reply=bool(row.awaits_reply),
     )
 
 

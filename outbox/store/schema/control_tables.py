@@ -51,6 +51,8 @@ def lease(metadata: MetaData) -> Table:
         Column("pid", Integer),
         Column("process_start", BigInteger),
         Column("server", String(SERVER_LENGTH)),  # it counts against this server's connection cap
+        # Its batch has ended, but for the reply to a content: it takes no slot.
+        Column("awaits_reply", Boolean, nullable=False, default=False, server_default="0"),
         **TABLE_OPTIONS,
     )
 

@@ -46,14 +46,13 @@ class Heartbeat:
         began: float,
         clock: Callable[[], float],
     ) -> None:
-        """It is renewed for `term` seconds. With 0 it is kept from the rescue, and has no slot."""
         self.token = token
         self.began = began  # when the batch began, on our clock
         self.relieve: Callable[[], object] = _nothing  # called with each renewal
         self.ask: Callable[[], bool] = always  # whether to go on waiting for a silent server
         self.ask_behind: Callable[[], bool] = always  # the same, where a content has left
-        self.term = term
         self._renewer = renewer
+        self._term = term
         self._patience = patience
         self._clock = clock
         self._deadline = began + term
@@ -87,7 +86,7 @@ class Heartbeat:
         back.
         """
         if not self._is_lost:
-            self._deadline = max(self._deadline, sent + self.term)
+            self._deadline = max(self._deadline, sent + self._term)
 
     def lost(self, sent: float) -> None:
         """Note that the lease was found to be gone, by a statement that was sent at this moment."""

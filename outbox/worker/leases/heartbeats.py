@@ -107,8 +107,7 @@ class Heartbeats:
         for heart in hearts:
             if heart.hangs():
                 self.remove(heart)  # for good: its lease runs out
-        for term in sorted({heart.term for heart in hearts}, reverse=True):
-            self._renew(self._kept(heart for heart in hearts if heart.term == term), term)
+        self._renew(self._kept(hearts))
         for heart in self._kept(hearts):
             _relieve(heart)
 
@@ -116,14 +115,14 @@ class Heartbeats:
         with self._lock:
             return [heart for heart in hearts if heart in self._hearts]
 
-    def _renew(self, hearts: Sequence[Heartbeat], term: float) -> None:
+    def _renew(self, hearts: Sequence[Heartbeat]) -> None:
         with self._lock:
             if not hearts or self._renewals >= MOST_RENEWALS:
                 return
             self._renewals += 1
         sent, tokens = self._clock(), [heart.token for heart in hearts]
         try:
-            renewal = lease.renew(self._database(), tokens, lease_seconds=term)
+            renewal = lease.renew(self._database(), tokens, lease_seconds=self._term())
         except Exception as error:  # noqa: BLE001  (the batches are still at work)
             # The database is away. Keep trying: past the deadline the fence stops the sending.
             what = counted(len(tokens), "lease was", "leases were")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 
 import pytest
@@ -144,3 +145,27 @@ def test_a_server_that_reads_no_more_is_left_where_other_emails_wait() -> None:
         connection.close()
 
     assert (result.verdict, result.phase, result.given_up) == (Verdict.UNSENT, Phase.BODY, True)
+
+
+def test_a_small_content_that_the_kernel_does_not_take_at_once_has_all_its_time() -> None:
+    """As with a small buffer for sending, and a server that pauses."""
+    wire, came, looks = body.stuffed(b"x" * 60_000), bytearray(), list[int]()
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+    def read_all() -> None:
+        while len(came) < len(wire):
+            came.extend(theirs.recv(65_536))
+
+    reader = threading.Thread(target=read_all)
+
+    def goes_on() -> bool:
+        looks.append(len(looks))
+        if len(looks) == 3:
+            reader.start()
+        return True
+
+    with ours, theirs:
+        body.write_body(ours, wire, b"", lambda: True, SECONDS, goes_on=goes_on)
+        reader.join(SECONDS)
+    assert bytes(came) == wire

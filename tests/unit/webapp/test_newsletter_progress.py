@@ -14,6 +14,7 @@ def batch(**changes: Any) -> BatchDetails:
         "priority": Priority.BULK, "lane": "", "emails": 380, "sending": 20, "worker": "host:1",
         "server": None, "claimed_at": datetime.now(UTC), "started_at": datetime.now(UTC),
         "lease_seconds": 25.0, "rescue_seconds": 55.0, "is_silent": False,
+        "awaits_reply": False,
     }  # fmt: skip
     return BatchDetails(**values | changes)
 

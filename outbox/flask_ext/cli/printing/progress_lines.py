@@ -34,4 +34,6 @@ def _batch(batch: BatchDetails) -> str:
             f"{told}: {batch.worker} is silent;"
             f" its emails are rescued in {batch.rescue_seconds:.0f} s"
         )
+    if batch.awaits_reply:
+        return f"{told}: {batch.worker} waits for the server's reply to its content"
     return f"{told}: {batch.worker} has it; its lease runs {batch.lease_seconds:.0f} s"

@@ -20,6 +20,7 @@ from ....domain.scheduling.lanes import Lanes, route_of_lane
 from ...connection.database import Database
 from ...control import rate_limits
 from ...control.connection_caps import full_for_now
+from ...control.lease import has_slot
 from .lane_keys import marked
 from .locked_emails import is_any_free
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
@@ -54,7 +55,7 @@ def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
 
 def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     lease = database.tables.lease.c
-    flying = (lease.priority == int(_URGENT)) & (lease.expires_at > database.now())
+    flying = (lease.priority == int(_URGENT)) & has_slot(database)
     return union_all(
         now(database),
         finding("flight", lease.lane).where(flying).group_by(lease.lane),
@@ -160,9 +161,8 @@ def _leases(
     database: Database, kinds: Mapping[str, ColumnElement[bool]]
 ) -> Iterator[Select[*tuple[Any, ...]]]:
     """Yield a statement for each kind of lease: how many there are that hold."""
-    holds = database.tables.lease.c.expires_at > database.now()
     for name, kind in kinds.items():
-        yield finding(name, number=func.count()).where(holds, kind)
+        yield finding(name, number=func.count()).where(has_slot(database), kind)
 
 
 def _look(database: Database, statement: Any) -> Findings:

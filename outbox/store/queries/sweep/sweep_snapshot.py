@@ -26,7 +26,7 @@ from ....domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
 from ....domain.scheduling.lanes import Lanes
 from ....domain.scheduling.token_bucket import SLACK
 from ...connection.database import Database
-from ...control.lease import is_not_noted
+from ...control.lease import has_slot, is_not_noted
 from ...control.set_back.ahead import is_any_ahead
 from ...due_times import by_expiry, may_expire
 from ...records import Mark
@@ -158,11 +158,11 @@ def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*t
         _flag("jobs", job.state == JobState.RUNNING),
         # A lease that ran out holds no slot: its worker is most likely dead.
         finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.emails))
-        .where(lease.expires_at > moment)
+        .where(has_slot(database))
         .group_by(lease.lane, lease.priority),
-        # But it has its connection: a thread may wait there for the reply to a content.
+        # But it has its connection. So has a batch that waits for the reply to a content.
         finding("awaited", lease.lane, lease.priority, func.count())
-        .where(lease.expires_at <= moment, lease.server.is_not(None))
+        .where(~has_slot(database), lease.server.is_not(None))
         .group_by(lease.lane, lease.priority),
         *server_limits.limiting(database),
         *lagging(database, -SLACK),

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from ....store.connection.error_codes import describe
 from ....store.control import lease
+from ....store.control.circuit_breaker import leave_probe
 from ....store.harmless_log import harmless_log
 from ....store.transitions.window import abandon
 from ...leases.heartbeat import Heartbeat
@@ -34,7 +35,7 @@ class LateReply:
         self._heart = Heartbeat(
             runtime.heartbeats,
             token,
-            term=0.0,
+            term=settings.lease,
             patience=settings.dot_timeout + settings.command_timeout,
             began=runtime.clock(),
             clock=runtime.clock,
@@ -45,9 +46,10 @@ class LateReply:
         runtime = self._runtime
         runtime.heartbeats.add(self._heart)
         try:
-            lease.renew(runtime.database, [self._token], lease_seconds=self._heart.term)
-        except Exception as error:  # noqa: BLE001  (the next beat does it)
-            harmless_log.warning("outbox: a slot was not given up yet (%s)", describe(error))
+            lease.await_reply(runtime.database, self._token)
+            leave_probe(runtime.database, self._token)
+        except Exception as error:  # noqa: BLE001  (the reply is waited for all the same)
+            harmless_log.warning("outbox: a slot was not given up (%s)", describe(error))
         if not runtime.late_replies.start(self._take_alone):
             self._take()
 

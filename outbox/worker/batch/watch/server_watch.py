@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 
 from ....domain.delivery.blame import SILENCES, Suspicion, Traits, most_different, patience
 from ....domain.delivery.breaker_timing import (
@@ -72,6 +73,7 @@ class Watch:
         self._streak = RefusalStreak(runtime.settings.refused_alike, known=self._breaker.refusal)
         self._last: tuple[int, str] | None = None  # the last suspect and the server's reply
         self._is_silent = False  # the server gives no reply to any email
+        self._silent_since: datetime | None = None
         self._doubts = 0  # emails of this batch in a row that are in doubt
         self._judged = False  # the server took or judged an email, or opened a probe's session
         # Nearly always True: nothing speaks against the server, and a sent email needs no thought.
@@ -129,6 +131,7 @@ class Watch:
         self._is_calm = False
         row = self._breaker.keep_silence(email.id)
         if row is not None and row.failures >= max(SILENCES, self._slots() + 1):
+            self._silent_since = row.opened_at
             self._is_silent = not self._others.were_taken_since(row.opened_at)
 
     def note_unanswered(self, email: ClaimedEmail) -> None:
@@ -136,6 +139,8 @@ class Watch:
 
         A server that is silent to all then gets no more contents. A probe keeps the breaker open.
         """
+        if self._is_silent and self._silent_since is not None:  # it may have taken others since
+            self._is_silent = not self._others.were_taken_since(self._silent_since)
         if self._is_silent or self._breaker.was_open:
             self._blame_server(email, _NO_REPLY_YET)
 
@@ -150,6 +155,10 @@ class Watch:
         if self._breaker.failures:
             least = max(least, probe_seconds(self._breaker.failures))
         return seconds >= least and self._others.wait()
+
+    def keeps_others(self) -> bool:
+        """Return whether this is a probe, and emails wait for its server to be well again."""
+        return self._breaker.was_open and self._others.wait()
 
     @property
     def session_seconds(self) -> float:

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, true
 
 from outbox import Priority
+from outbox.domain.delivery import breaker_timing as rules
 from outbox.domain.delivery.breaker_timing import BreakerState, Cause
 from outbox.domain.delivery.transaction import Phase
 from outbox.smtp import reply_reader
 from outbox.store.control.circuit_breaker import trip
+from outbox.store.control.lease import has_slot
 from outbox.store.queries.sweep import preemption
 from outbox.worker.batch import todo
 from outbox.worker.drain import drain
@@ -218,6 +220,26 @@ def test_a_late_reply_that_takes_the_email_closes_a_breaker_that_others_opened(
             wait_until(lambda: not is_halted(shop), DEADLINE, "its breaker to be closed")
 
 
+def test_a_probe_whose_content_gets_no_reply_keeps_its_server_halted_no_longer(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is well again, but the connection of the probe is lost, and nobody notices."""
+    monkeypatch.setattr(rules, "PROBE_FIRST", 0.5)
+    monkeypatch.setattr(rules, "OPEN_FIRST", 0.2)
+    with silence() as one:
+        one.refuses = lambda _: not one.contents
+        shop = shops.open(
+            OUTBOX_SERVERS=[server("silent", one.port)], OUTBOX_SLOTS=4, OUTBOX_LEASE=LEASE
+        )
+        write(shop, "bad", 30)
+        trip(shop.database, "silent", cause=Cause.EMAILS, reason="no reply yet")
+        with workers(shop, 1):
+            until(shop, "bad", {"sent": 29, "sending": 1})
+            one.released.set()
+            until(shop, "bad", {"sent": 30})
+        assert one.contents == one.copies["taken"] == 1
+
+
 def test_a_known_result_whose_row_is_locked_does_not_wait_for_the_late_reply(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -228,9 +250,9 @@ def test_a_known_result_whose_row_is_locked_does_not_wait_for_the_late_reply(
         email = shop.tables.email
         with workers(shop, 1):
             wait_until(lambda: silent.contents, DEADLINE, "the second content to be there")
+            first = min(row.id for row in shop.rows(email))
             with shop.engine.begin() as person:
-                first = email.c.recipient == "r0@bad.example"
-                person.execute(select(email.c.id).where(first).with_for_update())
+                person.execute(select(email.c.id).where(email.c.id == first).with_for_update())
                 write(shop, "good", 5)
                 until(shop, "good", {"sent": 5})
             until(shop, "bad", {"sent": 1, "sending": 1})
@@ -254,9 +276,15 @@ def test_it_holds_no_slot_but_a_place_under_the_server_s_cap(
             until(shop, "good", {"sent": 25})
             with shop.engine.connect() as connection:
                 assert in_flight(connection, shop.database) == {"silent": 1}
-            lease = shop.tables.lease
-            assert not shop.rows(lease, lease.c.expires_at > shop.database.now(LEASE / 2))
+            assert not shop.rows(shop.tables.lease, has_slot(shop.database))
             assert silent.contents == 1
+            [batch] = shop.outbox.progress(tag="bad").batches
+            assert (batch.sending, batch.awaits_reply, batch.is_silent) == (1, True, False)
+            email = shop.tables.email.c
+            [row] = shop.rows(shop.tables.email, email.status == "sending")
+            found = shop.outbox.get(row.id)
+            assert found is not None
+            assert "waits for the reply" in found.waits[0]
             silent.released.set()
             until(shop, "bad", {"sent": 3})
 
@@ -272,14 +300,14 @@ def test_no_rescue_takes_it_for_lost_while_it_is_waited_for(
             write(shop, "good", 5)
             until(shop, "good", {"sent": 5})
             [first] = shop.rows(shop.tables.lease)
-            late = shop.tables.lease.c.expires_at > shop.database.now()
 
             def has_outlived() -> bool:
                 [row] = shop.rows(shop.tables.lease)
                 return bool((row.expires_at - first.expires_at).total_seconds() > 4 * LEASE)
 
             wait_until(has_outlived, DEADLINE, "more than two leases to pass")
-            assert not shop.rows(shop.tables.lease, late), "it takes no slot"
+            [row] = shop.rows(shop.tables.lease)
+            assert row.suspected_at is None, "an outage of the database costs it nothing either"
             assert statuses(shop, "bad") == {"sending": 1}
             silent.released.set()
             until(shop, "bad", {"sent": 1})
@@ -330,8 +358,8 @@ def test_where_there_can_be_no_thread_it_is_waited_for_in_its_place(
             wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
             write(shop, "good", 5)
             lease = shop.tables.lease
-            over = lease.c.expires_at <= shop.database.now()
-            wait_until(lambda: shop.rows(lease, over), DEADLINE, "its slot to be given up")
+            given_up = lease.c.awaits_reply == true()
+            wait_until(lambda: shop.rows(lease, given_up), DEADLINE, "its slot to be given up")
             silent.released.set()
             until(shop, "bad", {"sent": 1})
             until(shop, "good", {"sent": 5})
