@@ -12,8 +12,9 @@ down_revision = "r0009"
 def upgrade() -> None:
     """Add it. It has a server default, so a worker of the older version goes on."""
     with op.batch_alter_table("outbox_lease") as table:
-        column = sa.Column("awaits_reply", sa.Boolean(), nullable=False, server_default="0")
-        table.add_column(column)
+        table.add_column(
+            sa.Column("awaits_reply", sa.Boolean(), nullable=False, server_default="0")
+        )
 
     with op.batch_alter_table("outbox_pause") as table:
         table.drop_index("ix_outbox_schema_10")
