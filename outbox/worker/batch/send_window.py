@@ -24,6 +24,7 @@ from .server_choice import ServerChoice
 from .throttle import Throttle
 from .todo import Todo
 from .watch.diagnosis import ASIDE, JUDGED, Diagnosis, Kind
+from .watch.server_watch import Watch
 from .window_span import window_span
 
 
@@ -99,8 +100,8 @@ class Window:
         """Whether a reply is to be waited for when the batch has ended: see `conclude`."""
         return self._awaited is not None
 
-    def conclude(self) -> None:
-        """Wait for that reply, and add the result that follows from it."""
+    def conclude(self) -> Watch:
+        """Wait for that reply, and add its result; return what is to settle when it is recorded."""
         assert self._awaited is not None  # noqa: S101  (`is_awaited` was asked)
         (out, later), self._awaited = self._awaited, None
         self.todo.left, self._parked, self._left = [], [], ()  # their results are known
@@ -114,10 +115,10 @@ class Window:
                 self._add_unsent(unsent)
             if rest is not None:
                 self._results.add(self._factory.give_back(rest))
-            self._choice.watch.settle()
         except BaseException as error:
             self._end_by(error)
             raise
+        return self._choice.watch
 
     def relieve(self) -> tuple[ClaimedEmail, list[EmailResult]] | None:
         """Take out the emails behind a slow one; return it and their results, to be recorded.

@@ -61,12 +61,13 @@ class LateReply:
 
     def _take(self) -> None:
         try:
-            self._window.conclude()
+            watch = self._window.conclude()
         finally:
             try:
                 self._record()
             finally:
                 self._runtime.heartbeats.remove(self._heart)
+        watch.settle()
 
     def _record(self) -> None:
         """Record the result, and end the batch: no other email carries its token."""
