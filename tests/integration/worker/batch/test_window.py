@@ -17,7 +17,7 @@ from outbox.worker.batch import send_window, todo
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.send_email import EmailSender
 from outbox.worker.batch.server_choice import ServerChoice
-from tests.support.servers.smtp.catcher import Catcher
+from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import GREET, HELLO, ScriptedServer, serve
 from tests.support.servers.smtp.stateful import Says, StatefulServer
@@ -47,11 +47,11 @@ def test_a_window_closes_by_time_and_what_is_left_of_it_is_no_longer_in_an_open_
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW_SECONDS=1.0, OUTBOX_BATCH_SECONDS=900)
     clock, seen = Clock(shop), list[list[str]]()
 
-    def slowly(_: str) -> None:
+    def slowly(_: CaughtMail) -> None:  # before any command that was announced behind it
         seen.append(shop.statuses())
         clock.later(0.6)
 
-    catcher.reply_to_recipient = slowly
+    catcher.reply_to_content = slowly
     write(shop, 7)
     Motion(shop=shop).beat()
     assert standing(shop) == {SENT: 7}
