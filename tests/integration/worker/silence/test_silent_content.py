@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from sqlalchemy import select, true
 
-from outbox import Priority
 from outbox.domain.delivery import breaker_timing as rules
-from outbox.domain.delivery.breaker_timing import BreakerState, Cause
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.transaction import Phase
 from outbox.smtp import reply_reader
 from outbox.store.control.circuit_breaker import trip
@@ -20,26 +16,30 @@ from outbox.store.control.lease import has_slot
 from outbox.store.queries.sweep import preemption
 from outbox.worker.batch import todo
 from outbox.worker.drain import drain
-from tests.integration.blame.server import ClassServer, Habit
+from tests.integration.blame.server import ClassServer
 from tests.integration.store.leases import in_flight
+from tests.integration.worker.silence.silent_content import (
+    LEASE,
+    have_the_process_go_on,
+    is_halted,
+    silence,
+    two_routes,
+    write,
+)
 from tests.integration.worker.silence.test_silent_server import (
     DEADLINE,
     statuses,
     until,
     workers,
 )
-from tests.support.servers.smtp.dialogue import Dialogue, HangupError
 from tests.support.shop.motion import server
-from tests.support.shop.shop import Shop, Shops, newsletter
+from tests.support.shop.shop import Shops
 from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.one_database("postgresql"),
     pytest.mark.databases("postgresql", "mariadb"),
 ]
-
-LEASE = 1.0
-"""Seconds: the least that is allowed, so that many beats pass while a reply is waited for."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,73 +49,11 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
 
 
-class SilentBehind(ClassServer):
-    """Takes each content, and says `reply` to it only when it is `released`."""
-
-    def __init__(self, reply: str = "250 2.0.0 queued") -> None:
-        super().__init__(Habit(phase=Phase.DOT, answer=self._wait))
-        self.reply = reply
-        self.released = threading.Event()
-        self.contents = 0
-
-    def _wait(self, dialogue: Dialogue) -> None:
-        self.contents += 1
-        while not (self.released.wait(0.02) or dialogue.stopped.is_set()):
-            pass
-        if self.reply == "close" or dialogue.stopped.is_set():
-            raise HangupError
-        if self.reply.startswith("250"):
-            self.copies["taken"] += 1
-        dialogue.say(self.reply)
-
-
-@pytest.fixture
-def well() -> Iterator[ClassServer]:
-    with ClassServer() as one:
-        one.refuses = lambda _: False
-        yield one
-
-
-def two_routes(silent: ClassServer, well: ClassServer, **more: Any) -> dict[str, Any]:
-    """Return the settings of an outbox whose "bad" emails go over the silent server alone."""
-    return {
-        "OUTBOX_SERVERS": [server("silent", silent.port, **more), server("well", well.port)],
-        "OUTBOX_ROUTES": [
-            {"name": "bad", "tag": "bad", "servers": ["silent"]},
-            {"name": "rest", "servers": ["well"]},
-        ],
-        "OUTBOX_LEASE": LEASE,
-    }
-
-
-def write(shop: Shop, tag: str, count: int) -> None:
-    with shop.session() as session:
-        to = [f"r{number}@{tag}.example" for number in range(count)]
-        normal = Priority.NORMAL
-        shop.outbox.enqueue_many(newsletter(), to, session=session, tag=tag, priority=normal)
-        session.commit()
-
-
-def awaited(shop: Shop) -> int:
-    """Count the batches of this process that ended, but for a reply that is waited for."""
+def awaited() -> int:
+    """Count the batches of this process that have ended, but for a late reply."""
     return sum(
         thread.name == "outbox-late-reply" and thread.is_alive() for thread in threading.enumerate()
     )
-
-
-def is_halted(shop: Shop) -> bool:
-    breaker = shop.tables.breaker.c
-    found = (breaker.server == "silent") & (breaker.state == BreakerState.OPEN)
-    return bool(shop.rows(shop.tables.breaker, found))
-
-
-@contextmanager
-def silence(reply: str = "250 2.0.0 queued") -> Iterator[SilentBehind]:
-    with SilentBehind(reply) as one:
-        try:
-            yield one
-        finally:
-            one.released.set()
 
 
 @pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
@@ -155,13 +93,11 @@ def test_the_late_reply_says_what_becomes_of_the_email(
         shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1, OUTBOX_ON_UNKNOWN="hold")
         write(shop, "bad", 1)
         with workers(shop, 1):
-            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
-            write(shop, "good", 5)
-            until(shop, "good", {"sent": 5})
-            assert awaited(shop) == 1
+            have_the_process_go_on(shop, silent)
+            assert awaited() == 1
         silent.released.set()
         until(shop, "bad", {status: 1})
-        wait_until(lambda: not awaited(shop), DEADLINE, "the thread to end")
+        wait_until(lambda: not awaited(), DEADLINE, "the thread to end")
         [attempt] = shop.rows(shop.tables.attempt, shop.tables.attempt.c.server == "silent")
         assert attempt.phase == Phase.DOT
         assert not shop.rows(shop.tables.lease)
@@ -211,9 +147,7 @@ def test_a_late_reply_that_takes_the_email_closes_a_breaker_that_others_opened(
         shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
         write(shop, "bad", 1)
         with workers(shop, 1):
-            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
-            write(shop, "good", 5)
-            until(shop, "good", {"sent": 5})
+            have_the_process_go_on(shop, silent)
             trip(shop.database, "silent", cause=Cause.EMAILS, reason="no reply yet")
             assert is_halted(shop), "and no email is left for a probe"
             silent.released.set()
@@ -269,9 +203,7 @@ def test_it_holds_no_slot_but_a_place_under_the_server_s_cap(
         shop = shops.open(**two_routes(silent, well, connections=1), OUTBOX_SLOTS=1)
         write(shop, "bad", 3)
         with workers(shop, 1):
-            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
-            write(shop, "good", 5)
-            until(shop, "good", {"sent": 5})
+            have_the_process_go_on(shop, silent)
             write(shop, "good", 20)
             until(shop, "good", {"sent": 25})
             lease = shop.tables.lease
@@ -298,9 +230,7 @@ def test_no_rescue_takes_it_for_lost_while_it_is_waited_for(
         shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
         write(shop, "bad", 1)
         with workers(shop, 1):
-            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
-            write(shop, "good", 5)
-            until(shop, "good", {"sent": 5})
+            have_the_process_go_on(shop, silent)
             late = shop.tables.lease.c.awaits_reply == true()
             [first] = shop.rows(shop.tables.lease, late)
 
@@ -321,9 +251,7 @@ def test_a_process_ends_only_when_it_has_the_reply(well: ClassServer, shops: Sho
         shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
         write(shop, "bad", 1)
         with workers(shop, 1):
-            wait_until(lambda: silent.contents, DEADLINE, "the content to be there")
-            write(shop, "good", 5)
-            until(shop, "good", {"sent": 5})
+            have_the_process_go_on(shop, silent)
         end = threading.Thread(target=shop.runtime.wait_for_writes)
         end.start()
         assert end.is_alive()

@@ -7,7 +7,7 @@ from email.message import EmailMessage
 import pytest
 
 from outbox import Priority, Status
-from tests.integration.worker.silence.test_silent_content import silence
+from tests.integration.worker.silence.silent_content import silence
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import server
