@@ -161,9 +161,7 @@ def test_a_stale_workers_result_changes_nothing_and_is_counted(
     assert shop.counter(LOST) == 2
 
 
-def test_a_stale_workers_250_changes_nothing_of_an_email_that_was_never_in_doubt(
-    shop: Shop,
-) -> None:
+def test_a_stale_workers_250_changes_nothing_of_an_email_never_in_doubt(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.started()
     shop.rescue()
