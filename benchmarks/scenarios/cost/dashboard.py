@@ -21,7 +21,7 @@ from tests.support.servers.smtp.smtp_sink import SmtpSink
 MESSAGES = 5_000_000
 BACKLOG = 400_000
 NEWS = "news-2"
-_TIMES = 40
+_TIMES = 100
 _WARM_UP = 3
 SCRAPE = "scrape"
 _MOST = {SCRAPE: 50}

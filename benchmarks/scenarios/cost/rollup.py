@@ -21,7 +21,9 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     _BARE: {WITHOUT: list(Removable), "OUTBOX_SEARCH": []},
 }
 _PREPARED = {
-    _BARE: ["ALTER TABLE outbox_email DROP COLUMN attention_at"],  # and its index with it
+    _BARE: [  # and their index with them
+        "ALTER TABLE outbox_email DROP COLUMN attention_at, DROP COLUMN attention_status"
+    ],
 }
 
 _TRACES = {

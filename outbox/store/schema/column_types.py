@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy
@@ -90,8 +89,8 @@ def exactly(statuses: frozenset[Status], column: str) -> str:
     )
 
 
-class ended_as(ColumnElement[datetime]):  # noqa: N801  (reads as the SQL that it is)
-    """When an email ended, if it did so in one of these statuses; otherwise null.
+class given_in(ColumnElement[Any]):  # noqa: N801  (reads as the SQL that it is)
+    """The value of a column, if the status is one of these; otherwise null.
 
     On PostgreSQL it is worded as the server tells it. With other words Alembic finds a difference
     in each comparison.
@@ -99,22 +98,24 @@ class ended_as(ColumnElement[datetime]):  # noqa: N801  (reads as the SQL that i
 
     inherit_cache = False
 
-    def __init__(self, statuses: frozenset[Status]) -> None:
-        """Take the statuses."""
+    def __init__(self, statuses: frozenset[Status], column: str, *, postgresql: str) -> None:
+        """Take the statuses, the column's name, and the name of its type on PostgreSQL."""
         self.statuses = statuses
+        self.column = column
+        self.postgresql = postgresql
 
 
-@compiles(ended_as)
-def _portable(element: ended_as, _: SQLCompiler, **__: Any) -> str:
-    return f"CASE WHEN status IN ({words(element.statuses)}) THEN finished_at END"
+@compiles(given_in)
+def _portable(element: given_in, _: SQLCompiler, **__: Any) -> str:
+    return f"CASE WHEN status IN ({words(element.statuses)}) THEN {element.column} END"
 
 
-@compiles(ended_as, "postgresql")
-def _postgresql(element: ended_as, _: SQLCompiler, **__: Any) -> str:
+@compiles(given_in, "postgresql")
+def _postgresql(element: given_in, _: SQLCompiler, **__: Any) -> str:
     listed = ", ".join(f"'{status}'::character varying" for status in sorted(element.statuses))
     return (
-        f"CASE WHEN status::text = ANY (ARRAY[{listed}]::text[]) THEN finished_at"
-        " ELSE NULL::timestamp with time zone END"
+        f"CASE WHEN status::text = ANY (ARRAY[{listed}]::text[]) THEN {element.column}"
+        f" ELSE NULL::{element.postgresql} END"
     )
 
 

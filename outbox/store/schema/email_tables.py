@@ -39,12 +39,15 @@ from .column_types import (
     SUBJECT,
     TABLE_OPTIONS,
     WORKER_LENGTH,
-    ended_as,
     exactly,
+    given_in,
     hot,
     partial,
     words,
 )
+
+_MOMENT_TYPE = "timestamp with time zone"
+_TEXT_TYPE = "character varying"
 
 
 def content(metadata: MetaData) -> Table:
@@ -85,9 +88,9 @@ def email(metadata: MetaData) -> Table:
         Column("send_at", MOMENT),
         Column("expires_at", MOMENT),
         Column("finished_at", MOMENT),
-        # Null until a person is needed, then the moment. The database computes it, so that it is
-        # right whoever changes the status, older code included.
-        Column("attention_at", MOMENT, Computed(ended_as(NEEDS_PERSON), persisted=True)),
+        # Null until a person is needed, then the moment and the status. The database computes them,
+        # so that they are right whoever changes the status, older code included.
+        Column("attention_at", MOMENT, _if_a_person_is_needed("finished_at", _MOMENT_TYPE)),
         Column("size", Integer, nullable=False),
         Column("priority", SmallInteger, nullable=False),
         Column("attempts", SmallInteger, nullable=False, default=0),
@@ -100,6 +103,7 @@ def email(metadata: MetaData) -> Table:
         Column("smtputf8", Boolean, nullable=False, default=False),
         Column("eightbit", Boolean, nullable=False, default=False),
         Column("status", String(10), nullable=False),
+        Column("attention_status", String(10), _if_a_person_is_needed("status", _TEXT_TYPE)),
         Column("lane", LANE, nullable=False, server_default=EMPTY),
         Column("on_unknown", String(6)),
         Column("sender", address, nullable=False),
@@ -149,10 +153,13 @@ def email(metadata: MetaData) -> Table:
     partial("ix_outbox_email_token", columns.token, columns.id, where="token IS NOT NULL")
     # With the id, the newest emails of a tag are found without reading all of them.
     partial("ix_outbox_email_tag", columns.tag, columns.id, where="tag IS NOT NULL")
+    # With the status, the emails are counted without reading them. It cannot be the status itself:
+    # then no change of it would be a HOT update.
     partial(
         "ix_outbox_email_attention",
         columns.attention_at,
         columns.id,
+        columns.attention_status,
         where="attention_at IS NOT NULL",
     )
     partial("uq_outbox_email_key", columns.key, where="key IS NOT NULL", unique=True)
@@ -162,6 +169,11 @@ def email(metadata: MetaData) -> Table:
         UniqueConstraint(columns.content_id, columns.id, name="uq_outbox_email_content_id")
     )
     return hot(table)
+
+
+def _if_a_person_is_needed(column: str, postgresql: str) -> Computed:
+    value = given_in(NEEDS_PERSON, column, postgresql=postgresql)
+    return Computed(value, persisted=True)
 
 
 def recipient(metadata: MetaData) -> Table:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Column, Index
 
-VERSION = 11
+VERSION = 12
 """Raise it with each change of a table, column, index or constraint. 0: a schema without a mark."""
 
 _PREFIX = "ix_outbox_schema_"

@@ -44,7 +44,7 @@ class ById:
     def after(self, place: Place | None, count: int) -> Sequence[Place]:
         """Return the candidates with the next lower ids."""
         rows = self.connection.execute(self.statement(place, count))
-        return [Place(email_id) for email_id in rows.scalars().all()]
+        return [Place(email_id) for email_id in rows.scalars()]
 
     def statement(self, place: Place | None, count: int) -> Select[int]:
         """Return the statement for their ids."""
@@ -67,7 +67,7 @@ class ByAttention:
 
     def after(self, place: Place | None, count: int) -> Sequence[Place]:
         """Return the candidates with the next earlier moments."""
-        rows = self.connection.execute(self.statement(place, count)).all()
+        rows = self.connection.execute(self.statement(place, count))
         return [Place(row.id, utc(row.attention_at)) for row in rows]
 
     def statement(self, place: Place | None, count: int) -> Select[int, datetime]:
@@ -172,5 +172,5 @@ def _few(connection: Connection, *statements: Select[int]) -> Sequence[int] | No
     # SQLite takes a part's order and limit only in a subquery.
     parts = [select(each.subquery().c.id) for each in limited]
     whole = limited[0] if len(limited) == 1 else union_all(*parts)
-    found: Sequence[Any] = connection.execute(whole).scalars().all()
+    found: Sequence[Any] = list(connection.execute(whole).scalars())
     return None if len(found) > MOST_READ else found

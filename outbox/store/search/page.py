@@ -98,7 +98,7 @@ def only_of_group(
     email, found = database.tables.email.c, dict[int, str]()
     for part in parts(sorted(ids)):
         which = among(database, part), *conditions(database, filters)
-        rows = connection.execute(select(email.id, email.recipient).where(*which)).all()
+        rows = connection.execute(select(email.id, email.recipient).where(*which))
         found |= {row.id: row.recipient for row in rows}
     return sorted(of_group(connection, database, filters, found))
 

@@ -153,16 +153,18 @@ class Model:
         self.leases.pop(token, None)
 
     def rescue(self) -> int:
+        """Judge what ran out; return how many leases still had an email."""
         for lease in self.leases.values():
             if self.past(lease.expires) and lease.started and lease.suspected is None:
                 lease.suspected = self.now
         judged = [token for token, lease in self.leases.items() if self._is_overdue(lease)]
+        lost = sum(any(self.held(token)) for token in judged)
         for token in judged:
             if self.leases.pop(token).started:
                 for mail in self.held(token):
                     self._lost_worker(mail, token)
             self.give_back(token)
-        return len(judged)
+        return lost
 
     def _is_overdue(self, lease: Lease) -> bool:
         if not self.past(lease.expires):

@@ -51,6 +51,19 @@ def test_the_tables_are_what_the_model_says(shops: Shops, pytestconfig: pytest.C
     )
 
 
+def test_a_lease_of_which_all_was_withdrawn_ends_and_counts_as_no_lost_worker(
+    shops: Shops,
+) -> None:
+    state = machine_on(shops, Whole)()
+    state.stock(count=1, hold=False)
+    state.set_out(limit=1, size=0)
+    state.cancel(key=None, pick=0, tag=None)
+    state._leases_run_out()  # the steps compare what was rescued
+    state.the_table_is_the_models()
+    assert not state.model.leases
+    state.teardown()
+
+
 def test_a_batch_that_emails_that_go_alone_left_small_is_filled_up_to_its_limit(
     shops: Shops,
 ) -> None:

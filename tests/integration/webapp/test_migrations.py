@@ -15,7 +15,7 @@ from webapp import create_app, models
 
 ROOT = Path(__file__).resolve().parents[3]
 RIVALS = 2
-READY = "The database is ready: revision r0010.\n"
+READY = "The database is ready: revision r0011.\n"
 
 Run = Callable[..., tuple[int, str]]
 

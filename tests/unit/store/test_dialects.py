@@ -134,7 +134,7 @@ def test_times_on_mysql_keep_their_microseconds_and_contents_their_size(
 def test_no_index_of_the_hot_table_names_the_status(tables: Tables) -> None:
     """So that opening a window stays a HOT update on PostgreSQL."""
     for index in tables.email.indexes:
-        assert "status" not in sql(CreateIndex(index), "postgresql")
+        assert not re.search(r"\bstatus\b", sql(CreateIndex(index), "postgresql"))
 
 
 @pytest.mark.parametrize(

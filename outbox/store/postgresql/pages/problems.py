@@ -60,7 +60,7 @@ def last_attempts(
     connection: Connection, database: Database, ids: Collection[int]
 ) -> dict[int, tuple[int, str, int, str, str]]:
     """Return by id the last attempt of each of these emails that has one."""
-    rows = connection.execute(database.built(_last_attempts), {"ids": list(ids)}).all()
+    rows = connection.execute(database.built(_last_attempts), {"ids": list(ids)})
     return {row[0]: row[1:] for row in rows}
 
 

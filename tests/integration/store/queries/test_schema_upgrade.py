@@ -136,3 +136,27 @@ def test_the_page_s_statements_for_older_tables_run(engine: sa.Engine) -> None:
     if engine.dialect.name == "postgresql":
         run(engine, [one for one in storage.split(";") if one.strip()])
     assert inspect_schema(database) == Schema(version=VERSION)
+
+
+@pytest.mark.one_database("sqlite")
+def test_the_page_s_statements_for_sqlite_make_version_12_of_version_11(engine: sa.Engine) -> None:
+    page = PAGE.read_text("utf-8").partition("## From version 11 to version 12")[2]
+    block = re.search(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    metadata = sa.MetaData()
+    database = Database(engine, define(metadata))
+    metadata.create_all(engine)
+    older = [
+        "DROP INDEX ix_outbox_email_attention",
+        "ALTER TABLE outbox_email DROP COLUMN attention_status",
+        "CREATE INDEX ix_outbox_email_attention ON outbox_email (attention_at, id)"
+        " WHERE attention_at IS NOT NULL",
+        f"DROP INDEX ix_outbox_schema_{VERSION}",
+        "CREATE INDEX ix_outbox_schema_11 ON outbox_pause (paused_at)",
+    ]
+    run(engine, older)
+    assert inspect_schema(database).version == 11
+    run(engine, [one.strip() for one in block[1].split(";") if one.strip()])
+    assert inspect_schema(database) == Schema(version=12)
+    with engine.connect() as connection:
+        assert not compare_metadata(MigrationContext.configure(connection), metadata)

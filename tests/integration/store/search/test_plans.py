@@ -109,6 +109,9 @@ def test_each_page_goes_by_an_index_and_reads_a_bounded_number_of_rows(full: Sho
     check("newsletters", steps(full, listed), most=3 * MOST_READ)
     state = steps(full, partial(overview, full.runtime))
     check("overview", [one for one in state if one.get("Relation Name") in LARGE], 3 * MOST_COUNTED)
+    needed = [one for one in state if one.get("Index Name") == "ix_outbox_email_attention"]
+    counted = [(one["Node Type"], one["Actual Rows"], one["Heap Fetches"]) for one in needed]
+    assert counted == [("Index Only Scan", MOST_COUNTED, 0)], "no email is read"
     one = steps(full, partial(reports.newsletter, full.runtime, "news"))
     check("newsletter", one, most=3 * reports.OF_ONE.counted)
     with full.engine.begin() as connection:

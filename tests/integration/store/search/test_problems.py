@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from outbox import InvalidMessage, Status
@@ -26,15 +28,21 @@ def refused(shop: Shop, to: str, reply: Reply, server: str = "mx.example:25") ->
     return email.id
 
 
+def needs(shop: Shop, email_id: int) -> tuple[datetime | None, str | None]:
+    row = shop.mail(email_id)
+    return row.attention_at, row.attention_status
+
+
 @pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
-def test_the_moment_comes_and_goes_with_the_status(shop: Shop, status: Status) -> None:
+def test_moment_and_status_come_and_go_with_the_need(shop: Shop, status: Status) -> None:
     email_id = stuck(shop, status)
-    assert shop.mail(email_id).attention_at == shop.mail(email_id).finished_at is not None
+    assert needs(shop, email_id) == (shop.mail(email_id).finished_at, status)
+    assert shop.mail(email_id).finished_at is not None
     shop.outbox.retry(email_id)
-    assert shop.mail(email_id).attention_at is None
+    assert needs(shop, email_id) == (None, None)
     other = stuck(shop, Status.UNKNOWN)
     shop.outbox.resolve(other, "failed")
-    assert shop.mail(other).attention_at == shop.mail(other).finished_at is not None
+    assert needs(shop, other) == (shop.mail(other).finished_at, Status.FAILED)
 
 
 def test_they_are_listed_in_the_order_in_which_they_came_to_need_a_person(shop: Shop) -> None:

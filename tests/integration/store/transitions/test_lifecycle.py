@@ -240,7 +240,8 @@ def write(shop: Shop, values: dict[str, object]) -> None:
         chosen["due_at"] = shop.database.now()
     with shop.engine.begin() as connection:
         row = connection.execute(table.select().where(table.c.id == email.id)).one()._asdict()
-        del row["attention_at"]  # the database makes it
+        for name in ("attention_at", "attention_status"):
+            del row[name]  # the database makes it
         connection.execute(insert(table).values(**{**row, "id": email.id + 1000, **chosen}))
 
 
