@@ -44,9 +44,8 @@ def in_status(shop: Shop, status: Status) -> int:
         "token": made.token if made else None,
         "finished_at": None if leased or status is Status.PENDING else shop.database.now(),
     }
+    row = shop.values(email.id)
     with shop.engine.begin() as connection:
-        row = connection.execute(table.select().where(table.c.id == email.id)).one()._asdict()
-        del row["attention_at"]  # the database makes it
         connection.execute(table.delete().where(table.c.id == email.id))
         connection.execute(insert(table).values(**{**row, **values}))
     return email.id

@@ -238,10 +238,8 @@ def write(shop: Shop, values: dict[str, object]) -> None:
         chosen["token"] = UUID(str(chosen["token"]))
     if chosen["due_at"]:
         chosen["due_at"] = shop.database.now()
+    row = shop.values(email.id)
     with shop.engine.begin() as connection:
-        row = connection.execute(table.select().where(table.c.id == email.id)).one()._asdict()
-        for name in ("attention_at", "attention_status"):
-            del row[name]  # the database makes it
         connection.execute(insert(table).values(**{**row, "id": email.id + 1000, **chosen}))
 
 
