@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 Rows = dict[str, list[tuple[Any, ...]]]
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OTHERS = UUID(int=2)  # the token of another worker's batch
 _STANDS_STILL = (
     "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE"
     f" AS $$ SELECT timestamptz '{NOW.isoformat()}' $$"

@@ -154,7 +154,7 @@ FILES: dict[Step, str] = {
 """The file that makes a step, by its last one; `end` is `record`, and `settle` is `resolve`."""
 
 ELSEWHERE = {
-    (P, C): {"claim_whole"},  # twins/test_twins.py: PostgreSQL alone has it
+    (P, C): {"claim_whole"},  # twins/test_claims.py: PostgreSQL alone has it
     (C, Status.FAILED): {"release"},  # test_recipients_outcomes.py
     (C, Status.SENT): {"rescue"},  # test_store_rescue.py
     (C, Status.UNKNOWN): {"rescue"},

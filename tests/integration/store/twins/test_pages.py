@@ -18,10 +18,8 @@ from outbox.store.search import spread, tags
 from outbox.store.search.page import page
 from outbox.store.search.problems import problems
 from outbox.store.search.tag_progress import tag_progress
-from tests.integration.twins import Twins, at, content, email, examples, lease
+from tests.integration.twins import OTHERS, Twins, at, content, email, examples, lease
 from tests.support.shop.shop import LEASE
-
-from .test_twins import OTHERS
 
 pytestmark = [pytest.mark.long, pytest.mark.databases("postgresql")]
 
