@@ -12,6 +12,7 @@ from flask.blueprints import BlueprintSetupState
 from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import StatementError
 from werkzeug.exceptions import HTTPException
+from werkzeug.wsgi import LimitedStream
 
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
 from ...store.connection.error_codes import describe
@@ -95,6 +96,9 @@ class Site:
         g.outbox_visitor = found
         if (request.content_length or 0) > MOST_POSTED:
             abort(413)
+        # A request in chunks tells no length. To read more of it than this is an error 413.
+        given = request.environ["wsgi.input"]
+        request.environ["wsgi.input"] = LimitedStream(given, MOST_POSTED, is_max=True)
 
     def _protect(self, response: Response) -> Response:
         for name, value in _HEADERS.items():

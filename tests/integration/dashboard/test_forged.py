@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from io import BytesIO
 
 import pytest
 from flask import Flask
 from flask_wtf import CSRFProtect
+from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from outbox import ConfigurationError, Status
 from outbox.dashboard import Dashboard, Role
@@ -116,6 +119,29 @@ def test_an_app_without_a_secret_key_is_told_so(
     assert page.status_code == 500
     assert "SECRET_KEY" in page.text
     assert "a page of the dashboard failed" in caplog.text
+
+
+# Werkzeug leaves the part of a file that it had read to the garbage collector.
+@pytest.mark.filterwarnings("ignore:Unclosed file:ResourceWarning")
+@pytest.mark.parametrize(("octets", "status"), [(1_000_000, 400), (10_000_000, 413)])
+def test_an_upload_in_chunks_tells_no_length_and_has_the_same_limit(
+    desk: Desk, octets: int, status: int
+) -> None:
+    """In chunks as a server hands them on, with the end that it has found."""
+    builder = EnvironBuilder(
+        path="/outbox/suppressed/import",
+        method="POST",
+        data={"file": (BytesIO(b"x" * octets), "addresses.csv")},
+        environ_base={"wsgi.input_terminated": True},
+    )
+    environ = builder.get_environ()
+    del environ["CONTENT_LENGTH"]
+    given = environ["wsgi.input"]
+    _, answered, _ = run_wsgi_app(desk.shop.app, environ)  # a test client would count the octets
+    assert answered.startswith(f"{status} ")
+    assert (len(given.read()) > 7_000_000) is (status == 413), "and the rest is not read"
+    given.close()
+    gc.collect()
 
 
 @pytest.mark.long
