@@ -45,14 +45,16 @@ def write_body(
     left: Callable[[], float] = lambda: inf,
     progress: Callable[[], object] = lambda: None,
     goes_on: Callable[[], bool] = lambda: True,
-) -> None:
-    """Write all of `wire`, then `behind`, each block within `seconds`.
+) -> int:
+    """Write all of `wire`, then `behind`; return how many octets of `behind` have left.
 
-    `left` returns the seconds that remain for the transaction; `progress` is called for each block.
-    `goes_on` is called every `LOOK` seconds while the server takes no octets: False ends the wait.
+    Each block of `wire` has its `seconds`. `left` returns those that remain for the transaction;
+    `progress` is called for each block. `goes_on` is called every `LOOK` seconds while the server
+    takes no octets: False ends the wait.
 
     Raises Torn where the writing ended before the final dot was handed over; the caller must close.
-    An error behind the dot is not about this email: the reply to the dot tells.
+    What ends it behind the dot is not about this email: the reply to the dot tells. The next email
+    is not worth a long wait, as that reply may have come.
 
     `fence` is asked before the first octet and before each write that holds some of the final dot.
     On plain TCP the octets that the kernel took are counted, so an error proves that the dot did
@@ -76,7 +78,8 @@ def write_body(
         try:
             if sent:
                 progress()
-                _wait_writable(sock, min(seconds, left()), goes_on)
+                most = min(seconds, left()) if sent < size else LOOK
+                _wait_writable(sock, most, goes_on)
             # Asked as late as possible: after it only the write itself takes time.
             if (holds_dot or not sent) and not fence():
                 raise Torn(Event.LEASE, "the lease was lost", Phase.BODY)
@@ -85,12 +88,13 @@ def write_body(
             raise
         except OSError as error:
             if sent >= size:
-                return
+                break
             lost = NoReply.of(error)
             phase = Phase.BODY if counted or not holds_dot else Phase.DOT
             overdue = phase is Phase.BODY and left() <= 0
             event = Event.OVERDUE if overdue else lost.event
             raise Torn(event, lost.reply.text, phase) from error
+    return sent - size
 
 
 def _wait_writable(sock: socket.socket, seconds: float, goes_on: Callable[[], bool]) -> None:

@@ -48,6 +48,7 @@ class Client(Session):
     announced: Envelope | None = None
     """The email whose commands are in flight: no other email can come next on this connection."""
 
+    _is_cut = False  # not all of the announcement has left: the connection takes no other email
     _rests_since = 0.0  # on our clock
 
     @property
@@ -112,7 +113,7 @@ class Client(Session):
 
     def close(self) -> None:
         """Close without QUIT. An announced email is forgotten; none of its content was sent."""
-        self.announced = None
+        self.announced, self._is_cut = None, False
         super().close()
 
     def farewell(self) -> None:
@@ -231,13 +232,13 @@ class Client(Session):
         behind = self._announcement(following if len(content) < BLOCK else None)
         wire, seconds = stuffed(content), self._server.command_timeout
         try:
-            write_body(
+            left = write_body(
                 self.sock, wire, behind, fence, seconds, self._left, self.progress, self.goes_on
             )
         except Torn as torn:
             self.phase = torn.phase
             raise
-        self.announced = following if behind else None
+        self.announced, self._is_cut = following if left else None, 0 < left < len(behind)
         # From here on only waiting helps: if the wait for the reply is ended, the email is unknown.
         self._until = inf
         self.phase, self._patience = Phase.DOT, self._server.dot_timeout
@@ -285,7 +286,7 @@ class Client(Session):
             self.stale = True  # the server may have been reconfigured since its EHLO
         elif phase is Phase.DATA:
             self._reset()
-        if self._ahead and self.announced is None:
+        if self._is_cut or (self._ahead and self.announced is None):
             self.close()  # the next email must not take an old reply for its own
         result = transaction_from(phase, reply, judgement, refusals)
         if event is Event.OVERDUE:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from outbox.domain.delivery.transaction import Transaction, Verdict
+from outbox.smtp import body
 from outbox.smtp.client import MOMENT
 from outbox.smtp.connection import Connection
 from outbox.smtp.reply_reader import ReplyReader
@@ -113,6 +114,29 @@ def test_it_is_neither_in_doubt_nor_charged(
     assert [result.verdict for result in results] == [Verdict.SENT, Verdict.SENT]
     assert [dialogue.bodies for dialogue in server.dialogues] == [[ON_WIRE], [ON_WIRE]]
     assert server.dialogues[0].torn == b""
+
+
+@pytest.mark.parametrize("left", [1, 6, 40])
+def test_a_connection_that_took_a_part_of_the_announcement_takes_no_other_email(
+    left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a server reads slowly: what came next would be read as the end of that command."""
+
+    def no_room(*_: object) -> None:
+        raise TimeoutError
+
+    script = (*HELLO, *ENVELOPE, say(GOOD), content("250 first"), stall)
+    with ScriptedServer(script) as server:
+        connection = Connection(server.settings())
+        with monkeypatch.context() as slow:
+            slow.setattr(body, "BLOCK", len(ON_WIRE) + left)
+            slow.setattr(body, "_wait_writable", no_room)
+            first = connection.send(FIRST, CONTENT, lease_held, SECOND)
+        second = connection.send(SECOND, CONTENT, lease_held)
+        connection.close()
+    assert [result.verdict for result in (first, second)] == [Verdict.SENT, Verdict.SENT]
+    assert [dialogue.bodies for dialogue in server.dialogues] == [[ON_WIRE], [ON_WIRE]]
+    assert len(server.dialogues[0].data) == left, "neither QUIT nor another command"
 
 
 def test_a_421_ends_the_connection_before_the_server_closes_it() -> None:

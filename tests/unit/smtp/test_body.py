@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 
 import pytest
 
 from outbox.domain.delivery.reply_table import Event
 from outbox.domain.delivery.transaction import Phase
+from outbox.smtp import body
 from outbox.smtp.body import Torn, stuffed, write_body
 
 WIRE = stuffed(b"Subject: x\r\n\r\nHello\r\n")
@@ -34,6 +36,23 @@ class Kernel(socket.socket):
         super().close()
 
 
+class Full(Kernel):
+    """Has no room for more once it has taken these octets: it is not writable any more."""
+
+    def send(self, data: object, flags: int = 0) -> int:
+        taken = super().send(data, flags)
+        if not self.room:
+            self.setblocking(False)
+            with suppress(BlockingIOError):
+                while super(Kernel, self).send(bytes(65_536)):
+                    pass
+        return taken
+
+
+def no() -> bool:
+    return False
+
+
 @pytest.mark.parametrize("room", [0, 1, len(WIRE) - 5, len(WIRE) - 1])
 def test_on_plain_tcp_an_error_proves_that_the_dot_did_not_leave_whole(room: int) -> None:
     with Kernel(room) as kernel, pytest.raises(Torn) as raised:
@@ -57,6 +76,25 @@ def test_the_fence_is_asked_again_before_every_write_that_holds_some_of_the_dot(
 
     assert (raised.value.phase, raised.value.event) == (Phase.BODY, Event.LEASE)
     assert not kernel.taken.endswith(b"\r\n.\r\n")
+
+
+@pytest.mark.parametrize("left", [0, 1, 9])
+def test_once_the_dot_has_left_nothing_says_that_it_has_not(
+    left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits long for the next email's commands either: the reply may have come."""
+    monkeypatch.setattr(body, "LOOK", 0.01)
+    monkeypatch.setattr(body, "BLOCK", len(WIRE) + left)
+    with Full(len(WIRE) + left) as kernel:
+        assert write_body(kernel, WIRE, b"MAIL FROM:", lambda: True, 5.0, goes_on=no) == left
+    assert kernel.taken == WIRE + b"MAIL FROM:"[:left]
+
+
+def test_before_that_the_wait_ends_where_other_emails_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body, "LOOK", 0.01)
+    with Full(len(WIRE) - 1) as kernel, pytest.raises(Torn) as raised:
+        write_body(kernel, WIRE, b"MAIL FROM:", lambda: True, 5.0, goes_on=no)
+    assert (raised.value.phase, raised.value.event) == (Phase.BODY, Event.GIVEN_UP)
 
 
 @pytest.mark.parametrize(
