@@ -17,7 +17,7 @@ from ...flask_ext.previews.shown import ShownEmail
 from ...store.due_times import HELD
 from ...store.report_records import AuditEntry, EmailDetails
 from ..access.role import Role
-from ..site.render import render
+from ..site.render import render, without_surrogates
 from ..site.site import Site, visitor
 from .content import MOST_CHARACTERS, content_of, is_large, shown_email
 from .life import life_of, newest_acts
@@ -29,8 +29,9 @@ FRAME_POLICY = (
 """What a shown message may do, which may be hostile: no scripts, and it loads nothing."""
 LOCKED = f"unchanged: {Reason.LOCKED}"
 """The result of an act that another transaction has kept from the message."""
-_BASE = '<base target="_blank">'
-"""So a click on a link opens a window, which the sandbox forbids."""
+_HEAD = '<base target="_blank"><meta http-equiv="x-dns-prefetch-control" content="off">'
+"""So a click on a link opens a window, which the sandbox forbids. And the browser looks up no name
+of a link before a click: the name alone may tell the sender who reads."""
 
 
 def add_to(site: Site) -> None:
@@ -66,7 +67,7 @@ def show(email_id: int) -> ResponseReturnValue:
 def html(email_id: int) -> ResponseReturnValue:
     """Serve the HTML part for the frame."""
     part = _shown(email_id).framed.html
-    response = Response(_BASE + part, mimetype="text/html")
+    response = Response(_HEAD + without_surrogates(part), mimetype="text/html")
     response.headers["Content-Security-Policy"] = FRAME_POLICY
     response.headers["X-Frame-Options"] = "SAMEORIGIN"
     return response
@@ -94,7 +95,7 @@ def _file(octets: bytes, kind: str, name: str) -> Response:
 
 def _named(name: str) -> dict[str, str]:
     """Return the parameters for a name in any script: a header has ASCII alone (RFC 6266 §4.3)."""
-    name = CONTROL.sub("_", name)
+    name = CONTROL.sub("_", without_surrogates(name))
     if name.isascii():
         return {"filename": name}
     plain = normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")

@@ -13,6 +13,7 @@ from ...flask_ext.jobs.verbs import Jobs
 from ...flask_ext.management.figures import overview
 from ...flask_ext.management.results import Fleet, Health, WorkerDetails
 from ...flask_ext.management.server_lines import SUPPRESSED, redirect_line
+from ...store.queries.standstill import MOST_COUNTED
 from ...store.report_records import Backlog, Job, Pause, ServerStatus
 from .verdict import Judgement, judge
 
@@ -46,6 +47,11 @@ class State:
     def is_late(self) -> bool:
         """Whether the oldest due message has waited for too long."""
         return self.backlog.oldest_due_seconds > self.health.limit
+
+    @property
+    def has_more_problems(self) -> bool:
+        """Whether older failed or unknown emails are not counted: both share the limit."""
+        return self.backlog.failed + self.backlog.unknown >= MOST_COUNTED
 
     @property
     def workers(self) -> tuple[WorkerDetails, ...]:

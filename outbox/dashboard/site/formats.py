@@ -56,9 +56,9 @@ def span(seconds: float | None) -> str:
     return f"{seconds:.1f} s".replace(".0 ", " ")
 
 
-def bounded(number: int) -> str:
-    """Print a number that is counted up to a limit only."""
-    return f"{number:,}+" if number >= MOST_COUNTED else f"{number:,}"
+def bounded(number: int, more: bool = False) -> str:
+    """Print a number that is counted up to a limit only; `more`: another one has reached it."""
+    return f"{number:,}+" if more or number >= MOST_COUNTED else f"{number:,}"
 
 
 def tone(state: str) -> str:

@@ -43,7 +43,13 @@ def render(template: str, **values: Any) -> str:
         "csrf_field": csrf.field(),
         "csrf_token": lambda: csrf.token_of(visitor),
     }
-    return _templates().get_template(template).render(**shared, **values)
+    text = _templates().get_template(template).render(**shared, **values)
+    return without_surrogates(text)
+
+
+def without_surrogates(text: str) -> str:
+    """Return the text with `?` for what UTF-8 cannot have: a stranger's header may decode to it."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def here(endpoint: str, **values: Any) -> str:

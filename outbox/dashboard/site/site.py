@@ -37,6 +37,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
+    "X-DNS-Prefetch-Control": "off",
     "X-Frame-Options": "DENY",
 }
 

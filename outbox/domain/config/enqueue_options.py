@@ -14,6 +14,7 @@ from .settings import MOST_TRIES, OnUnknown
 MAX_KEY = 255
 MAX_TAG = 100
 MAX_ID = 2**63 - 1
+YEARS = range(1970, 9000)
 
 Redact: TypeAlias = Literal["when sent"]
 """When a message's body is removed, and its email stays."""
@@ -59,8 +60,8 @@ class Options(NamedTuple):
         With `now`, an `expires_at` that has passed by this clock is refused.
         """
         # Most emails have none of these: every enqueue passes here.
-        starts = None if send_at is None else check_moment("send_at", send_at)
-        ends = None if expires_at is None else check_moment("expires_at", expires_at)
+        starts = None if send_at is None else _check_time("send_at", send_at)
+        ends = None if expires_at is None else _check_time("expires_at", expires_at)
         if starts and ends and ends <= starts:
             raise InvalidMessage("expires_at", "must be after send_at")
         if ends and now is not None and ends <= (read := now()).moment:
@@ -82,6 +83,19 @@ class Options(NamedTuple):
             envelope_from=None if envelope_from is None else _reverse_path(envelope_from),
             redact=redact is not None,
         )
+
+
+def _check_time(field: str, value: Any) -> datetime | None:
+    """Return a moment in UTC that each driver can read again, or raise InvalidMessage.
+
+    PostgreSQL tells a moment in the time zone of its session. There the last hours of the year 9999
+    are in the year 10000, which Python cannot hold: no sweep and no batch that met one could go on.
+    """
+    moment = check_moment(field, value)
+    if moment is not None and moment.year not in YEARS:
+        rule = f"must be from the year {YEARS.start} to {YEARS[-1]}; for no limit leave it out"
+        raise InvalidMessage(field, rule)
+    return moment
 
 
 def _reverse_path(value: Any) -> str:

@@ -36,7 +36,7 @@ _NO_NAME = (
     "the domain is not a valid international name (UTS 46, IDNA 2008);"
     " if it exists all the same, give its ASCII form (xn--…)"
 )
-_LITERAL = re.compile(r"\[(IPv6:)?[0-9A-Fa-f:.]+\]")
+_LITERAL = re.compile(r"\[((?i:IPv6):)?[0-9A-Fa-f:.]+\]")
 
 
 def is_ordinary(address: str) -> bool:

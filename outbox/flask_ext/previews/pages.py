@@ -19,7 +19,10 @@ PREFIX = "/outbox/previews"
 FRAME_POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'"
 """What an email may load within its frame: nothing that it does not bring along."""
 
-_META = f'<meta http-equiv="Content-Security-Policy" content="{FRAME_POLICY}">'
+_META = (
+    f'<meta http-equiv="Content-Security-Policy" content="{FRAME_POLICY}">'
+    '<meta http-equiv="x-dns-prefetch-control" content="off">'
+)
 """Before the HTML in its frame. It needs no doctype there: no such frame is in quirks mode."""
 _POLICY = (
     f"{FRAME_POLICY} 'self'; frame-src 'none'; base-uri 'none'; form-action 'none';"
@@ -30,6 +33,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
+    "X-DNS-Prefetch-Control": "off",
     "X-Frame-Options": "DENY",
 }
 NAME = "outbox_previews"

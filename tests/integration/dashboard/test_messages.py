@@ -126,6 +126,9 @@ def test_the_html_has_no_rights(desk: Desk) -> None:
     assert "script" not in rules
     assert "frame-ancestors 'self'" in rules
     assert frame.headers["X-Frame-Options"] == "SAMEORIGIN"
+    assert frame.headers["X-DNS-Prefetch-Control"] == "off"
+    begins = '<base target="_blank"><meta http-equiv="x-dns-prefetch-control" content="off">'
+    assert frame.text.startswith(begins)
 
 
 def test_the_html_has_a_limit_that_its_images_do_not_pass(
@@ -174,6 +177,38 @@ def test_a_file_with_a_name_in_any_script_can_be_kept(desk: Desk, name: str, sai
     header = desk.get(f"/messages/{desk.enqueue(mail)}/files/0").headers["Content-Disposition"]
     assert said in header
     header.encode("latin-1")  # WSGI servers refuse any other
+
+
+_FORWARDED = b"""From: shop@shop.example
+To: a@customers.example
+Subject: =?utf-7?q?a+2AE-b?=
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=B
+
+--B
+Content-Type: text/plain; charset=utf-7
+
+a+2AE-b
+--B
+Content-Type: application/pdf
+Content-Disposition: attachment; filename*=utf-8''%ff.pdf
+
+x
+--B--
+"""
+
+
+def test_half_a_character_that_a_stranger_wrote_hides_no_page(desk: Desk) -> None:
+    """UTF-8 cannot have a lone surrogate, but a text that was decoded may."""
+    email_id = desk.enqueue(message_from_bytes(_FORWARDED))
+    page = desk.get(f"/messages/{email_id}", view="text").text
+    assert page.count("a?b") >= 3, "title, heading and text"
+    for view in ("headers", "source"):
+        desk.get(f"/messages/{email_id}", view=view)
+    assert desk.get(f"/messages/{email_id}/files/0").data.strip() == b"x"
+    desk.role = Role.VIEW
+    assert "a?b" in desk.get(f"/messages/{email_id}").text
+    desk.get("/messages")
 
 
 def test_files_are_kept_and_never_shown(desk: Desk) -> None:

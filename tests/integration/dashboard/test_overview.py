@@ -10,8 +10,10 @@ import pytest
 import sqlalchemy as sa
 from celery import Celery
 
+from outbox import Status
 from outbox.dashboard.site.formats import bounded, span
 from outbox.worker.broker.queues import QUEUES
+from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shops, message
 
 from . import scene
@@ -150,6 +152,20 @@ def test_spans_are_short(seconds: float, told: str) -> None:
 
 def test_a_number_that_is_not_counted_to_its_end_says_so() -> None:
     assert (bounded(9_999), bounded(10_000)) == ("9,999", "10,000+")
+
+
+def test_failed_and_unknown_share_their_limit_and_both_say_so(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck(desk.shop, Status.FAILED)
+    stuck(desk.shop, Status.UNKNOWN)
+    shown = r'<dt>{}</dt>\s*<dd><a href="/outbox/problems">{}</a>'
+    monkeypatch.setattr("outbox.store.queries.waiting.MOST_COUNTED", 1)
+    assert re.search(shown.format("unknown", "1"), desk.get("/").text), "none of it is left out"
+    monkeypatch.setattr("outbox.dashboard.overview.state.MOST_COUNTED", 1)
+    page = desk.get("/").text
+    assert re.search(shown.format("failed", r"0\+"), page)
+    assert re.search(shown.format("unknown", r"1\+"), page)
 
 
 def test_no_part_of_the_page_reads_all_messages(desk: Desk) -> None:

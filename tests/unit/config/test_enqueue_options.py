@@ -92,6 +92,15 @@ def test_an_email_must_not_have_expired_already(seconds: int, is_past: bool) -> 
     assert (error.field, error.rule) == ("expires_at", told)
 
 
+@pytest.mark.parametrize("field", ["send_at", "expires_at"])
+@pytest.mark.parametrize("year", [1, 1969, 9000, 9999])
+def test_a_time_that_a_driver_may_not_read_again_is_refused(field: str, year: int) -> None:
+    error = refused(**{field: datetime(year, 12, 31, 23, 59, tzinfo=UTC)})
+    assert (error.field, "from the year 1970 to 8999" in error.rule) == (field, True)
+    given: dict[str, Any] = {field: datetime(8999, 12, 31, 23, 59, tzinfo=UTC)}
+    assert getattr(Options.check(priority=1, **given), field) == given[field]
+
+
 @pytest.mark.parametrize("field", ["key", "tag"])
 @pytest.mark.parametrize("control", CONTROLS, ids=ascii)
 def test_control_characters_in_a_key_or_a_tag_are_refused(field: str, control: str) -> None:

@@ -87,6 +87,7 @@ def test_what_is_no_address_is_refused(address: object, rule: str) -> None:
         ("a@localhost", "a@localhost"),
         ("a@[127.0.0.1]", "a@[127.0.0.1]"),
         ("a@[IPv6:::1]", "a@[IPv6:::1]"),
+        ("a@[ipv6:2001:db8::1]", "a@[ipv6:2001:db8::1]"),  # as a domain is kept, in lower case
         ("a@bücher.example", "a@xn--bcher-kva.example"),
         ("jö@bücher.example", "jö@xn--bcher-kva.example"),
         ("用户@例子.example", "用户@xn--fsqu00a.example"),
