@@ -12,6 +12,7 @@ SECRETS = (
     *("DASHBOARD_PASSWORD", "DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD"),
     *("METRICS_TOKEN", "SECRET_KEY"),
 )
+SENDER = "post@foolscap.example"
 TRUE = frozenset({"1", "true", "yes", "on"})
 
 OPTIONAL = ("DASHBOARD_PASSWORD", "DEMO_INBOX", "DEMO_KILL_WORKER", "FLOWER_URL")
@@ -34,17 +35,17 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "MAIL_USERNAME": environ.get("MAIL_USERNAME") or None,
         "MAIL_PASSWORD": environ.get("MAIL_PASSWORD") or None,
         "MAIL_USE_TLS": environ.get("MAIL_USE_TLS", "").lower() in TRUE,
-        "MAIL_DEFAULT_SENDER": ("Foolscap", "post@foolscap.example"),
+        "MAIL_USE_SSL": environ.get("MAIL_USE_SSL", "").lower() in TRUE,
+        "MAIL_DEFAULT_SENDER": ("Foolscap", environ.get("MAIL_DEFAULT_SENDER") or SENDER),
         # Links in emails start with this, because a client can choose its request's Host header.
         "PUBLIC_URL": url,
         "SESSION_COOKIE_SECURE": url.startswith("https:"),
         "SESSION_COOKIE_SAMESITE": "Lax",
         "MAX_CONTENT_LENGTH": 256 * 1024,
     }
-    for name in ("OUTBOX_SLOTS", "OUTBOX_LEASE", "PROXIES"):
-        if name in environ:
-            config[name] = int(environ[name])
-    given = ("METRICS_TOKEN", "OUTBOX_INSTANCE", *OPTIONAL)
+    if "PROXIES" in environ:
+        config["PROXIES"] = int(environ["PROXIES"])
+    given = ("METRICS_TOKEN", *OPTIONAL, *(name for name in environ if name.startswith("OUTBOX_")))
     config |= {name: environ[name] for name in given if environ.get(name)}
     if "LIMITS_URL" in environ:
         config["RATELIMIT_STORAGE_URI"] = environ["LIMITS_URL"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -15,6 +16,7 @@ MAX_KEY = 255
 MAX_TAG = 100
 MAX_ID = 2**63 - 1
 YEARS = range(1970, 9000)
+_NONE = re.compile(r"(?<![^\W_])None(?![^\W_])")
 
 Redact: TypeAlias = Literal["when sent"]
 """When a message's body is removed, and its email stays."""
@@ -76,7 +78,7 @@ class Options(NamedTuple):
             priority=Priority.of(priority),
             send_at=starts,
             expires_at=ends,
-            key=None if key is None else check_name("key", key, MAX_KEY),
+            key=None if key is None else _check_key(key),
             tag=None if tag is None else check_name("tag", tag, MAX_TAG),
             on_unknown=None if on_unknown is None else OnUnknown(on_unknown),
             max_attempts=max_attempts,
@@ -96,6 +98,18 @@ def _check_time(field: str, value: Any) -> datetime | None:
         rule = f"must be from the year {YEARS.start} to {YEARS[-1]}; for no limit leave it out"
         raise InvalidMessage(field, rule)
     return moment
+
+
+def _check_key(value: Any) -> str | None:
+    """Return the key, or raise InvalidMessage.
+
+    `f"order-{order.id}"` is `order-None` before the flush. The next order's key would be the same,
+    and if the emails were alike, no second one would be enqueued, without a word.
+    """
+    key = check_name("key", value, MAX_KEY)
+    if key is not None and _NONE.search(key):
+        raise InvalidMessage("key", "has None in the place of an id: call session.flush() before")
+    return key
 
 
 def _reverse_path(value: Any) -> str:

@@ -14,6 +14,7 @@ from ...store.control.pause import EVERYTHING
 from ...store.schema.column_types import REASON_LENGTH
 from ...worker.beat_mark import note_beat
 from ...worker.drain import drain as run_drain
+from ...worker.jobs import run_jobs
 from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
 from ..management.emails import MOST_ON_PAGE
@@ -129,7 +130,7 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
 @commands.command()
 @with_appcontext
 def sweep() -> None:
-    """Claim what is due and hand it to the workers, from cron in the place of beat."""
+    """Claim what is due and hand it to the workers, from cron in the place of beat; do the jobs."""
     runtime = current_runtime()
     if runtime.is_eager:
         text = "task_always_eager is set, so no worker would take it: flask outbox drain sends"
@@ -137,6 +138,8 @@ def sweep() -> None:
     refuse_copy(runtime)
     note_beat(runtime)
     click.echo(f"{counted(run_sweep(runtime, publish(runtime)), 'email')} handed out")
+    while runtime.has_jobs and run_jobs(runtime):
+        pass
     _tell_pauses()
     if runtime.suppressed():
         click.echo(SUPPRESSED)

@@ -251,7 +251,7 @@ def test_every_email_that_is_not_refused_fits_its_columns(shop: Shop) -> None:
         tag="\u00e4" * 100,
         max_attempts=1000,
         on_unknown="resend",
-        send_at=datetime.max.replace(tzinfo=START.tzinfo) - timedelta(days=2),
+        send_at=datetime(8999, 12, 31, tzinfo=START.tzinfo),
     )
     row = shop.mail(email.id)
     assert (row.recipient, row.key, row.tag) == (longest, "\U0001f4e7" * 255, "\u00e4" * 100)

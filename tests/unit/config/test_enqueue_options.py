@@ -116,6 +116,19 @@ def test_a_key_or_a_tag_has_its_length(field: str, longest: int) -> None:
         assert refused(**{field: wrong}).field == field
 
 
+@pytest.mark.parametrize("key", ["order-None", "None", "None/2", "order:None:v2", "order_None"])
+def test_a_key_without_its_id_is_refused(key: str) -> None:
+    """The keys of all orders would be the same one."""
+    error = refused(key=key)
+    assert (error.field, "session.flush()" in error.rule) == ("key", True)
+    assert Options.check(priority=1, tag=key).tag == key
+
+
+@pytest.mark.parametrize("key", ["order-Nonesuch", "PhoneNone", "none", "None1", "order-NONE"])
+def test_a_key_with_another_word_is_taken(key: str) -> None:
+    assert Options.check(priority=1, key=key).key == key
+
+
 @pytest.mark.parametrize("field", ["key", "tag"])
 @pytest.mark.parametrize("value", [" a", "a ", "\u00a0a", "a\u3000"], ids=ascii)
 def test_a_blank_at_an_end_is_refused(field: str, value: str) -> None:

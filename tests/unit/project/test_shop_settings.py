@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from webapp.config import from_environment
+from outbox.domain.config.settings import Settings
+from webapp.config import SENDER, from_environment
 
 ROOT = Path(__file__).resolve().parents[3]
 ENVIRONMENT = {"SECRET_KEY": "k", "DATABASE_URL": "postgresql://shop@postgres/shop"}
@@ -43,6 +44,22 @@ def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
         {"DATABASE_URL": "sqlite://", "SECRET_KEY_FILE": str(tmp_path / "key")}
     )
     assert config["SECRET_KEY"] == "from the file"
+
+
+def test_each_setting_of_the_outbox_is_read() -> None:
+    given = {"OUTBOX_RATE": "50/s", "OUTBOX_LEASE": "60", "OUTBOX_INSTANCE": ""}
+    config = from_environment(ENVIRONMENT | given)
+    ours = {name: value for name, value in config.items() if name.startswith("OUTBOX_")}
+    assert ours == {"OUTBOX_RATE": "50/s", "OUTBOX_LEASE": "60"}
+    assert Settings.from_config(config).lease == 60
+
+
+def test_the_sender_is_the_shop_s_own_or_one_that_the_relay_takes() -> None:
+    assert from_environment(ENVIRONMENT)["MAIL_DEFAULT_SENDER"] == ("Foolscap", SENDER)
+    given = {"MAIL_DEFAULT_SENDER": "post@shop.example", "MAIL_USE_SSL": "1"}
+    config = from_environment(ENVIRONMENT | given)
+    assert config["MAIL_DEFAULT_SENDER"] == ("Foolscap", "post@shop.example")
+    assert (config["MAIL_USE_SSL"], config["MAIL_USE_TLS"]) == (True, False)
 
 
 def test_the_public_address_follows_the_port() -> None:

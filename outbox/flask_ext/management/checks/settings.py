@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celery.signals import celeryd_after_setup
 
 from ....domain.config.doubtful_settings import doubtful
+from ....domain.config.settings import PREFIX, Settings
 from ....domain.errors import ConfigurationError
 from ....smtp.session import tls_context
 from ....store.connection.drivers import in_memory
@@ -26,6 +28,7 @@ _log = logging.getLogger("outbox")
 
 _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
 _NO_SERVER = "no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to {name}"
+_UNREAD = "the environment has {}, but app.config does not, and the outbox reads only app.config"
 _NEAR = ("localhost", "::1")
 """Hosts that nobody can listen on the way to, beside those of 127.0.0.0/8."""
 _LOG_DISABLED = (
@@ -56,7 +59,7 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
 
 def _quiet(runtime: Runtime, *, near: bool = True) -> list[Finding]:
     """Return the findings that `init_app` does not log; `near` ones are on servers of this host."""
-    findings = _server_findings(runtime, near=near)
+    findings = [*_server_findings(runtime, near=near), *_unread(runtime)]
     if in_memory(runtime.database.engine):
         findings.append(warn(_IN_MEMORY, Code.SQLITE_MEMORY))
     if runtime.suppressed():
@@ -66,6 +69,14 @@ def _quiet(runtime: Runtime, *, near: bool = True) -> list[Finding]:
     if runtime.settings.previews and not runtime.app.debug:
         findings.append(warn(_OPEN_PREVIEWS, Code.OPEN_PREVIEWS))
     return findings
+
+
+def _unread(runtime: Runtime) -> list[Finding]:
+    """Return a warning of settings that stand in the environment alone."""
+    keys = {f"{PREFIX}{field.name.upper()}" for field in fields(Settings)}
+    unread = sorted(key for key in keys - runtime.app.config.keys() if os.environ.get(key))
+    text = _UNREAD.format(", ".join(unread))
+    return [warn(text, Code.DOUBTFUL_SETTING)] if unread else []
 
 
 def _server_findings(runtime: Runtime, *, near: bool) -> list[Finding]:

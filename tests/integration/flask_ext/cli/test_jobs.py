@@ -67,6 +67,15 @@ def test_a_wrong_call_is_told(shop: Shop) -> None:
     assert shop.outbox.jobs() == ()
 
 
+def test_a_sweep_from_cron_does_the_jobs(shop: Shop) -> None:
+    """Without beat there may be no other sweep."""
+    run = runner(shop)
+    written(shop, 2)
+    run("job", "start", "retry", "--status", "failed")
+    run("sweep")
+    assert "done    100%  retry" in run("job", "show", 1).output
+
+
 @pytest.mark.parametrize("error", [RowsLocked(), OSError("gone")])
 def test_a_drain_fails_that_leaves_a_job_undone(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -54,6 +54,20 @@ def test_check_names_servers_routes_and_what_is_not_encrypted(shops: Shops) -> N
     assert sum("SMTP is not encrypted" in text for text in texts) == 2
 
 
+def test_check_names_the_settings_that_stand_in_the_environment_alone(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner(opened(shops, OUTBOX_SLOTS=3))
+    monkeypatch.setenv("OUTBOX_SLOTS", "3")
+    monkeypatch.setenv("OUTBOX_OF_SOMEBODY_ELSE", "1")
+    assert "the environment" not in run("check").output
+    monkeypatch.setenv("OUTBOX_REDIRECT_TO", "ada@x.example")
+    monkeypatch.setenv("OUTBOX_RATE", "1/s")
+    output = run("check").output
+    assert "the environment has OUTBOX_RATE, OUTBOX_REDIRECT_TO, but app.config does not" in output
+    assert "ada@" not in output
+
+
 def test_check_fails_where_a_server_needs_a_person(shops: Shops) -> None:
     shop = opened(shops)
     run = runner(shop)
