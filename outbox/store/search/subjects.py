@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, select
@@ -39,18 +39,21 @@ class BySubject:
         """Return the candidates with the next lower ids.
 
         The newest emails are those of the contents whose own newest emails are the newest. So one
-        step into the index is made for each content, and further steps only for these.
+        step into the index is made for each content, and further steps only for these. They are
+        taken the newest first, and each raises the floor for the next ones.
         """
         below = None if place is None else place.id
         newest = self._newest(self.contents, below)
-        first = sorted(newest.items(), key=lambda pair: pair[1], reverse=True)[:count]
+        first = _newest_first(newest)[:count]
         found = [email_id for _, email_id in first]
-        floor = found[-1] if len(found) == count else 0
         seconds = self._newest([content for content, _ in first], below, skip=1)
-        for content, email_id in seconds.items():
-            if email_id > floor:
-                found += self._older(content, email_id, floor, count)
-        return [Place(email_id) for email_id in sorted(found, reverse=True)[:count]]
+        for content, email_id in _newest_first(seconds):
+            floor = found[-1] if len(found) == count else 0
+            if email_id < floor:
+                break
+            older = self._older(content, email_id, floor, count)
+            found = sorted([*found, *older], reverse=True)[:count]
+        return [Place(email_id) for email_id in found]
 
     def _newest(
         self, contents: Sequence[int], below: int | None, *, skip: int = 0
@@ -82,3 +85,8 @@ class BySubject:
             .limit(count)
         )
         return self.connection.execute(statement).scalars().all()
+
+
+def _newest_first(emails: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Return contents with the id of an email of each, in the order of these emails."""
+    return sorted(emails.items(), key=lambda pair: pair[1], reverse=True)
