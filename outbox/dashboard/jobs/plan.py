@@ -1,7 +1,7 @@
 """The plan that a dry run gives to its form: signed, so that what is started is what was shown.
 
-It names the visitor, the action, the filters, and the place up to which messages were counted. It
-says nothing of its own beyond what its page shows.
+It names the visitor, the action, the filters, the place up to which messages were counted, and how
+many they were. It says nothing of its own beyond what its page shows.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Plan:
     action: str
     filters: Mapping[str, str]  # the fields of the search form that are filled in
     upto: str
+    emails: int
+    more: bool  # whether there may be more
 
     def sign(self) -> str:
         """Return the plan as a text that nobody else can make."""

@@ -12,8 +12,9 @@ from ...domain.errors import InvalidMessage
 from ...domain.jobs.order import Action, JobState, Order, texts_of
 from ...domain.search.place import Place, read_place
 from ...store.bounded_waits import run_bounded
+from ...store.connection.database import Database
 from ...store.jobs import row
-from ...store.jobs.walk import Walk, beginning
+from ...store.jobs.walk import Count, Walk, beginning
 from ...store.report_records import Job
 from ..management.arguments import limit_of, one_id
 from ..management.audit import Deed, deed_of
@@ -32,6 +33,10 @@ class DryRun:
     upto: str  # give it to `start_job`: then emails that come later are left as they are
 
 
+class MoreNow(Exception):
+    """More emails fit than a person has seen in a dry run, or may fit: no job was started."""
+
+
 def dry_run(runtime: Runtime, action: Any, filters: dict[str, Any]) -> DryRun:
     """Count what a job would change, and change nothing."""
     database, order = runtime.database, _order(runtime, action, filters)
@@ -44,28 +49,25 @@ def dry_run(runtime: Runtime, action: Any, filters: dict[str, Any]) -> DryRun:
     return database.read(look)
 
 
-def start(runtime: Runtime, action: Any, filters: dict[str, Any], upto: Any, by: Any) -> Job:
-    """Write a job, and wake a sweep that begins with it."""
+def start(
+    runtime: Runtime,
+    action: Any,
+    filters: dict[str, Any],
+    upto: Any,
+    by: Any,
+    seen: Count | None = None,
+) -> Job:
+    """Write a job, and wake a sweep that begins with it.
+
+    The place `upto` does not say all that a person has `seen`. An email before it may have been
+    committed later, or may have come back to a status that the action is for. Raises MoreNow then.
+    """
     database, order = runtime.database, _order(runtime, action, filters)
     deed, given = deed_of(by, "start job"), _place(upto)
-
-    def look(connection: Connection) -> dict[str, Any]:
-        begins = given or beginning(connection, database)
-        walk = Walk(connection=connection, database=database, order=order, upto=begins)
-        return {"upto": begins, "count": walk.count(), "ends": walk.ends()}
-
-    def write(connection: Connection) -> Job:
-        who = None if deed is None else deed.who
-        job_id = row.write(connection, database, order, who=who, **found)
-        if deed is not None:
-            emails, more = found["count"]
-            told = f"{emails} or more emails" if more else counted(emails, "email")
-            _about(deed, job_id, order).note(connection, database, f"{told} found")
-        (made,) = row.jobs(connection, database, limit=1, job_id=job_id)
-        return made
-
-    found = database.read(look)
-    made = run_bounded(database, write)
+    found = database.read(lambda c: _found(c, database, order, given))
+    if seen is not None and found["count"].exceeds(seen):
+        raise MoreNow
+    made = run_bounded(database, lambda c: _written(c, database, order, deed, found))
     _wake(runtime)
     return made
 
@@ -114,6 +116,33 @@ def _order(runtime: Runtime, action: Any, filters: dict[str, Any]) -> Order:
     if filters.get("subject") is not None and runtime.settings.encryption_keys:
         raise InvalidMessage("subject", "is not indexed, because subjects are encrypted")
     return Order.check(runtime.settings.indexed, action, **filters)
+
+
+def _found(
+    connection: Connection, database: Database, order: Order, given: Place | None
+) -> dict[str, Any]:
+    """Return what a job's row says of its emails."""
+    begins = given or beginning(connection, database)
+    walk = Walk(connection=connection, database=database, order=order, upto=begins)
+    return {"upto": begins, "count": walk.count(), "ends": walk.ends()}
+
+
+def _written(
+    connection: Connection,
+    database: Database,
+    order: Order,
+    deed: Deed | None,
+    found: dict[str, Any],
+) -> Job:
+    """Write a job's row, and note its start in the audit."""
+    who = None if deed is None else deed.who
+    job_id = row.write(connection, database, order, who=who, **found)
+    if deed is not None:
+        emails, more = found["count"]
+        told = f"{emails} or more emails" if more else counted(emails, "email")
+        _about(deed, job_id, order).note(connection, database, f"{told} found")
+    (made,) = row.jobs(connection, database, limit=1, job_id=job_id)
+    return made
 
 
 def _place(upto: Any) -> Place | None:

@@ -70,9 +70,10 @@ class Jobs(Management):
         It returns at once. The sweeps of the workers do the job, in transactions of about a
         twentieth of a second, and `drain` does it, too. A process that dies loses nothing: the next
         sweep goes on. Emails that came later than the start are left as they are, or later than a
-        dry run if you give its `upto`. An email that fails again is not retried again. Until the
-        job is done, its row has the filters. A recipient, Message-ID, subject or key is encrypted
-        there if contents are, and is removed from it with the job's end.
+        dry run if you give its `upto`. That goes by ids: an email whose transaction was open then
+        may be changed. An email that fails again is not retried again. Until the job is done, its
+        row has the filters. A recipient, Message-ID, subject or key is encrypted there if contents
+        are, and is removed from it with the job's end.
         """
         filters = {
             "recipient": recipient, "message_id": message_id, "subject": subject, "key": key,

@@ -38,6 +38,14 @@ class Count(NamedTuple):
     emails: int
     more: bool  # whether there may be more
 
+    def exceeds(self, seen: Count) -> bool:
+        """Return whether there are more emails than a person has seen, or may be.
+
+        Where that count ended at its bounds, the person has seen that there may be any number. Then
+        no comparison is possible.
+        """
+        return not seen.more and (self.more or self.emails > seen.emails)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:

@@ -12,14 +12,17 @@ from itsdangerous import URLSafeTimedSerializer
 from outbox import JobState, Status
 from outbox.dashboard import Role
 from outbox.dashboard.jobs import plan as plans
+from outbox.store.jobs import walk
 from outbox.worker.jobs import run_jobs
 from tests.integration.store.jobs.work import written
+from tests.support.shop.shop import addresses, message, newsletter
 
 from .desk import HOSTILE, Desk
 
 pytestmark = pytest.mark.one_database("sqlite")
 
 FAILED: dict[str, Any] = {"action": "retry", "status": "failed"}
+PENDING: dict[str, Any] = {"action": "cancel", "status": "pending"}
 
 
 def offered(desk: Desk, path: str, **filters: Any) -> list[str]:
@@ -30,7 +33,12 @@ def offered(desk: Desk, path: str, **filters: Any) -> list[str]:
 
 def plan_of(desk: Desk, **filters: Any) -> str:
     """Return the plan in the form of a dry run."""
-    found = re.search(r'name="plan" value="([^"]+)"', desk.get("/jobs/new", **filters).text)
+    return plan_in(desk.get("/jobs/new", **filters).text)
+
+
+def plan_in(page: str) -> str:
+    """Return the plan in the form of this page."""
+    found = re.search(r'name="plan" value="([^"]+)"', page)
     assert found, "there is nothing to start"
     return unescape(found[1])
 
@@ -45,7 +53,7 @@ def test_from_a_search_over_its_dry_run_to_the_jobs_end(desk: Desk) -> None:
     link = offered(desk, "/messages", tag="news", status="failed")[0]
     page = desk.get(link).text
     assert "Send again: 3 messages" in page
-    plan = unescape(re.findall(r'name="plan" value="([^"]+)"', page)[0])
+    plan = plan_in(page)
     page = desk.followed("/jobs/start", link, plan=plan)
     assert "0 due again" in page
     assert 'value="0.000"' in page
@@ -144,6 +152,60 @@ def test_what_fails_after_the_dry_run_is_left(desk: Desk) -> None:
     desk.post("/jobs/start", "/pauses", plan=plan)
     run_jobs(desk.shop.runtime)
     assert desk.shop.status(later[0]) is Status.FAILED
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_what_was_open_during_the_dry_run_is_not_withdrawn_unseen(desk: Desk) -> None:
+    with desk.shop.session() as session:
+        desk.shop.outbox.enqueue_many(newsletter(), addresses(3), session=session)
+        desk.enqueue(message())  # its id is higher, and it is there before the others
+        plan = plan_of(desk, **PENDING)
+        session.commit()
+    page = desk.followed("/jobs/start", "/pauses", plan=plan)
+    assert "Nothing was started. More messages fit by now" in page
+    assert "Withdraw: 4 messages" in page
+    assert desk.shop.outbox.jobs() == ()
+    assert desk.shop.outbox.audit() == ()
+    desk.post("/jobs/start", "/pauses", plan=plan_in(page))
+    run_jobs(desk.shop.runtime)
+    assert desk.shop.statuses() == ["cancelled"] * 4
+
+
+def test_what_comes_back_after_the_dry_run_is_not_withdrawn_unseen(desk: Desk) -> None:
+    failed = written(desk.shop, 2, tag="a")
+    waiting = written(desk.shop, 2, Status.PENDING, tag="a")
+    plan = plan_of(desk, action="cancel", tag="a")
+    desk.shop.outbox.cancel_now(waiting[0])
+    desk.shop.outbox.retry(failed)
+    page = desk.followed("/jobs/start", "/pauses", plan=plan)
+    assert "Nothing was started" in page
+    assert "Withdraw: 3 messages" in page
+    assert desk.shop.outbox.jobs() == ()
+
+
+def test_fewer_than_the_dry_run_has_shown_are_withdrawn(desk: Desk) -> None:
+    waiting = written(desk.shop, 3, Status.PENDING)
+    plan = plan_of(desk, **PENDING)
+    desk.shop.outbox.cancel_now(waiting[0])
+    desk.enqueue(message())  # it came later, and is left
+    assert "0 withdrawn" in desk.followed("/jobs/start", "/pauses", plan=plan)
+    run_jobs(desk.shop.runtime)
+    assert desk.shop.statuses() == ["cancelled"] * 3 + ["pending"]
+
+
+def test_a_count_at_its_bounds_is_compared_with_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = written(desk.shop, 1, tag="a")
+    written(desk.shop, 3, Status.PENDING, tag="a")
+    exact = plan_of(desk, action="cancel", tag="a")
+    monkeypatch.setattr(walk, "MOST_COUNTED", 2)
+    bounded = plan_of(desk, action="cancel", tag="a")
+    desk.shop.outbox.retry(failed)
+    page = desk.followed("/jobs/start", "/pauses", plan=exact)
+    assert "Nothing was started. More messages may fit by now" in page
+    assert "Withdraw: 2+ messages" in page
+    assert "0 withdrawn" in desk.followed("/jobs/start", "/pauses", plan=bounded)
 
 
 def test_only_who_may_act_sees_a_dry_run_and_changes_a_job(desk: Desk) -> None:
