@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import Connection, Update, bindparam, select, update
+from sqlalchemy import Connection, Update, and_, bindparam, not_, select, update
 
 from ...domain.delivery.status import Status
 from ...domain.fleet import ProcessId
@@ -66,10 +66,16 @@ def start(
 
 
 def _start(database: Database, lease_seconds: float) -> Update:
+    """Return the statement that starts the lease, unless it was started or left before.
+
+    The end of a batch leaves it, without emails and run out, where a row was locked. That end may
+    be repeated, and gives back what it finds: no other task may send it meanwhile.
+    """
     table = database.tables.lease
+    is_left = and_(table.c.emails == 0, table.c.expires_at <= database.now())
     return (
         update(table)
-        .where(lease.this(database), table.c.started_at.is_(None))
+        .where(lease.this(database), table.c.started_at.is_(None), not_(is_left))
         .values(
             started_at=database.now(),
             expires_at=database.now(lease_seconds),
