@@ -23,6 +23,7 @@ from ...control.connection_caps import full_for_now
 from ...control.lease import has_slot
 from .lane_keys import marked
 from .locked_emails import is_any_free
+from .sweep_snapshot import asks_for_a_rescue
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
 
 _STUCK = 0.3
@@ -32,7 +33,8 @@ _UNCLAIMED = 0.03
 """Seconds within which urgent email is claimed if any process is free to sweep."""
 
 _LEFT = 2.0
-"""Seconds after which due email stays unclaimed only where no process is free to sweep."""
+"""Seconds after which due email stays unclaimed, or a batch unstarted, only where no process is
+free."""
 
 _LONG = 1.0
 """Seconds after which due email is active only if no other transaction has locked it."""
@@ -96,9 +98,15 @@ def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: R
     return _has_waited(database, normal, lanes, routes, Priority.NORMAL, seconds)
 
 
-def is_any_left(database: Database, lanes: Lanes, *, routes: Routes) -> bool:
-    """Return whether an email could go that no process has claimed although sweeps have come by."""
-    found = _look(database, _all)
+def is_any_left(database: Database, lanes: Lanes, *, routes: Routes, term: float = 0.0) -> bool:
+    """Return whether an email could go, and no process has been free to take it up.
+
+    It is due and unclaimed, or its batch was not started. Or its worker is lost, and no sweep has
+    come by to rescue it: a lease that was seen to have run out is judged `term` seconds later.
+    """
+    found = _look(database, _all, term)
+    if _number(found, "unstarted") or _number(found, "lost"):
+        return True
     return any(
         _has_waited(database, found, lanes, routes, priority, _LEFT) for priority in Priority
     )
@@ -134,8 +142,19 @@ def _normal(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     return union_all(*_obstacles(database), due_query(database, Priority.NORMAL))
 
 
-def _all(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
-    return union_all(*_obstacles(database), due_query(database))
+def _all(database: Database, term: float) -> CompoundSelect[*tuple[Any, ...]]:
+    lease = database.tables.lease.c
+    long_ago = database.now(-_LEFT)
+    unstarted = lease.started_at.is_(None) & (lease.claimed_at <= long_ago)
+    # One without emails ended well: only rows that others have locked are left of it.
+    lost = (lease.expires_at <= long_ago) & (lease.emails > 0)
+    is_asked_for = asks_for_a_rescue(database, term + _LEFT)
+    return union_all(
+        *_obstacles(database),
+        *_leases(database, {"unstarted": unstarted}),
+        finding("lost", number=func.count()).where(lost, is_asked_for),
+        due_query(database),
+    )
 
 
 def _of_urgent(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
@@ -165,10 +184,9 @@ def _leases(
         yield finding(name, number=func.count()).where(has_slot(database), kind)
 
 
-def _look(database: Database, statement: Any) -> Findings:
-    return database.read(
-        lambda connection: Findings(connection, database.built(statement), marked(database, {}))
-    )
+def _look(database: Database, statement: Any, *key: float) -> Findings:
+    built = database.built(statement, *key)
+    return database.read(lambda connection: Findings(connection, built, marked(database, {})))
 
 
 def _waiting(found: Findings, priority: Priority) -> Mapping[str, float]:

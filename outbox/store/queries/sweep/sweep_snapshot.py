@@ -153,7 +153,7 @@ def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*t
     return union_all(
         now(database),
         finding("set_back", number=case((is_any_ahead(database, term), constant(1)), else_=0)),
-        _flag("overdue", (lease.expires_at <= moment) & _asks_for_a_rescue(database, term)),
+        _flag("overdue", (lease.expires_at <= moment) & asks_for_a_rescue(database, term)),
         _any_expired(database),
         _flag("jobs", job.state == JobState.RUNNING),
         # A lease that ran out holds no slot: its worker is most likely dead.
@@ -172,7 +172,7 @@ def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*t
     )
 
 
-def _asks_for_a_rescue(database: Database, term: float) -> ColumnElement[bool]:
+def asks_for_a_rescue(database: Database, term: float) -> ColumnElement[bool]:
     """Return the condition: a rescue would judge the lease, or note that it has run out.
 
     In between it could only look, in each sweep, for as long as a lease lasts. A lease that never

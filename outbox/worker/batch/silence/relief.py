@@ -132,7 +132,7 @@ class Relief:
         return self._choice.watch.gives_up(slow, self._window.todo.seconds)
 
     def _is_needed(self) -> bool:
-        """Return whether other emails could go, and no process is free to claim them.
+        """Return whether other emails could go, and no process is free to take them up.
 
         So it is where they wait for the next probe: this one may have lost its connection.
         """
@@ -140,5 +140,5 @@ class Relief:
             return False
         if self._choice.watch.keeps_others():
             return True
-        runtime = self._runtime
-        return is_any_left(runtime.database, runtime.lanes, routes=runtime.routes)
+        runtime, term = self._runtime, self._runtime.settings.lease
+        return is_any_left(runtime.database, runtime.lanes, routes=runtime.routes, term=term)

@@ -19,6 +19,7 @@ from outbox.store.postgresql import window
 from outbox.store.postgresql.window_statement import in_a_hurry, past_others
 from outbox.store.queries.sweep.locked_emails import is_any_free
 from outbox.store.queries.sweep.preemption import (
+    is_any_left,
     is_urgent_active,
     should_yield_bulk,
     should_yield_to_urgent,
@@ -46,6 +47,9 @@ LOOKS: dict[str, Look] = {
         shop.database, shop.runtime.lanes, slots=4, routes=shop.runtime.routes
     ),
     "urgent stirs": lambda shop: is_urgent_active(shop.database, shop.runtime.lanes, ""),
+    "any is left": lambda shop: is_any_left(
+        shop.database, shop.runtime.lanes, routes=shop.runtime.routes
+    ),
     "nobody holds one": lambda shop: is_any_free(shop.database, [("", Priority.NORMAL)]),
 }
 

@@ -10,12 +10,14 @@ from outbox import Priority
 from outbox.store.control import pause
 from outbox.store.queries.sweep import preemption as urgent
 from outbox.store.queries.sweep.preemption import (
+    is_any_left,
     is_urgent_active,
     should_yield_bulk,
     should_yield_to_urgent,
 )
+from outbox.store.transitions.rescue import rescue
 from tests.integration.store.queries.test_lanes import GMAIL, close, swept
-from tests.support.shop.shop import START, Shop, Shops
+from tests.support.shop.shop import LEASE, START, Shop, Shops
 
 pytestmark = pytest.mark.each_database
 
@@ -161,3 +163,46 @@ def test_bulk_does_not_give_way_to_email_that_cannot_go(shop: Shop) -> None:
     shop.enqueue("n@x.example")
     shop.database.run(lambda c: pause.pause(c, shop.database, Priority.NORMAL))
     assert not bulk_waits(shop, 1)
+
+
+def is_left(shop: Shop) -> bool:
+    term = shop.runtime.settings.lease
+    return is_any_left(shop.database, shop.runtime.lanes, routes=shop.runtime.routes, term=term)
+
+
+def test_an_email_is_left_while_nobody_claims_it_or_starts_its_batch(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(urgent, "_LEFT", 10.0)
+    shop.enqueue("a@x.example")
+    shop.later(-1)
+    assert not is_left(shop)
+    shop.later(12)
+    assert is_left(shop)
+    (made,) = swept(shop)
+    assert not is_left(shop), "its task is on its way"
+    shop.later(11)
+    assert is_left(shop), "a busy process holds its task"
+    shop.start(made.token)
+    assert not is_left(shop)
+
+
+def test_an_email_of_a_lost_worker_is_left_while_no_sweep_comes_by(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(urgent, "_LEFT", 10.0)
+    look, term = (shop.database, shop.runtime.settings), shop.runtime.settings.lease
+    shop.enqueue("a@x.example")
+    shop.started()
+    assert not is_left(shop)
+    shop.later(LEASE + 1)
+    assert not is_left(shop), "a sweep is to come"
+    shop.later(10)
+    assert is_left(shop)
+    rescue(*look, random=lambda: 0.5)
+    assert not is_left(shop), "its worker may still renew"
+    shop.later(term + 1)
+    assert not is_left(shop), "a sweep is to come again"
+    shop.later(10)
+    assert is_left(shop)
+    assert rescue(*look, random=lambda: 0.5).emails == 1
