@@ -37,11 +37,17 @@ def give_back(
     return not seen(connection, database, ours)
 
 
-def give_back_claimed(connection: Connection, database: Database, token: UUID) -> None:
-    """Give back the emails that wait for a window. The batch goes on with its open window."""
+def give_back_claimed(connection: Connection, database: Database, token: UUID) -> bool:
+    """Give back the emails that wait for a window. The batch goes on with its open window.
+
+    Returns whether some are left, because another transaction has locked them.
+    """
     email = database.tables.email.c
     claimed = (email.token == token) & (email.status == Status.CLAIMED)
-    _give_back_each(connection, database, token, lock_claim(connection, database, claimed))
+    free = lock_claim(connection, database, claimed)
+    is_any_locked = not free.issuperset(seen(connection, database, claimed))
+    _give_back_each(connection, database, token, free)
+    return is_any_locked
 
 
 def _give_back_each(

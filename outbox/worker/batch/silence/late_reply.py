@@ -7,6 +7,7 @@ and its lease is kept from the rescue. But it takes no slot.
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from ....store.connection.error_codes import describe
 from ....store.control import lease
 from ....store.control.circuit_breaker import leave_probe
 from ....store.harmless_log import harmless_log
+from ....store.transitions import release
 from ....store.transitions.window import abandon
 from ...leases.heartbeat import Heartbeat
 from ...process.retry_writes import until_written
@@ -40,6 +42,8 @@ class LateReply:
             began=runtime.clock(),
             clock=runtime.clock,
         )
+        self._lock = threading.Lock()  # each renewal has a thread of its own
+        self._is_locked = True  # emails may be left that others have locked: they wait for no reply
 
     def leave(self) -> None:
         """Give up the batch's slot, and have a thread wait; wait here if there can be none."""
@@ -48,10 +52,23 @@ class LateReply:
         try:
             lease.await_reply(runtime.database, self._token)
             leave_probe(runtime.database, self._token)
+            self._give_back()
         except Exception as error:  # noqa: BLE001  (the reply is waited for all the same)
             harmless_log.warning("outbox: a slot was not given up (%s)", describe(error))
+        self._heart.relieve = self._give_back
         if not runtime.late_replies.start(self._take_alone):
             self._take()
+
+    def _give_back(self) -> None:
+        """Give back what the relief found locked; the heartbeat does so until nothing is left."""
+        if not self._is_locked or not self._lock.acquire(blocking=False):
+            return
+        try:
+            database = self._runtime.database
+            give_back = partial(release.give_back_claimed, database=database, token=self._token)
+            self._is_locked = database.run(give_back)
+        finally:
+            self._lock.release()
 
     def _take_alone(self) -> None:
         try:

@@ -46,6 +46,7 @@ class Relief:
         self._results = results
         self._lock = threading.Lock()  # both threads may give back at the same time
         self._is_left = False  # something is left to be given back
+        self._is_locked = False  # so are emails that wait for a window: others have locked them
         self._unwritten: Sequence[EmailResult] = ()  # of emails that are not given back yet
 
     def give_back(self) -> None:
@@ -60,25 +61,32 @@ class Relief:
                 slow, self._unwritten = relieved
                 self._is_left = True
                 self._choice.watch.note_slow(slow)
-            if self._is_left:
+            if self._is_left or self._is_locked:
                 self._write()
         finally:
             self._lock.release()
 
     def _write(self) -> None:
+        database, token = self._runtime.database, self._token
+        self._unwritten = self._record(list(self._unwritten))
+        give_back = partial(release.give_back_claimed, database=database, token=token)
+        self._is_locked = database.run(give_back)
+        self._is_left = bool(self._unwritten)
+
+    def _record(self, left: list[EmailResult]) -> list[EmailResult]:
+        """Record these results; return those that are not written."""
         database, token, worker = self._runtime.database, self._token, self._runtime.worker
         write = partial(advance, database, token, following=(), worker=worker)
-        left = list(self._unwritten)
+        if not left:
+            return left
         try:
             locked = write(left).locked
-            left = [entry for entry in left if entry.email_id in locked]
         except Exception as error:
             if not may_be_of_a_row(error):
                 raise
             write_each(left, write, {})
-        self._unwritten = left
-        database.run(partial(release.give_back_claimed, database=database, token=token))
-        self._is_left = bool(self._unwritten)
+            return left
+        return [entry for entry in left if entry.email_id in locked]
 
     def take(self) -> Sequence[EmailResult]:
         """Return the results of emails that are known to be unsent and not given back yet.
@@ -86,7 +94,8 @@ class Relief:
         From then on the caller is to have them written.
         """
         has_lock = self._lock.acquire(timeout=HASTE)  # the other thread may wait for the database
-        taken, self._unwritten, self._is_left = self._unwritten, (), False
+        taken, self._unwritten = self._unwritten, ()
+        self._is_left = self._is_locked = False
         if has_lock:
             self._lock.release()
         return taken

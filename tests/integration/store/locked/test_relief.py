@@ -65,6 +65,33 @@ def test_it_is_given_back_when_its_row_is_free_also_after_an_error(
     assert shop.rows(shop.tables.counter) == []
 
 
+def test_one_that_waits_for_a_window_is_given_back_as_well_when_its_row_is_free(
+    shop: Shop, workers: Shops, catcher: Catcher
+) -> None:
+    ids = [shop.enqueue(address).id for address in addresses(6)]
+    motion = swept(workers, catcher, OUTBOX_WINDOW=1, OUTBOX_SLOTS=1)
+    before_the_reply: list[Status] = []
+    with shop.session() as session, no_waiting(motion.shop):
+
+        def slowly(_: str) -> None:
+            catcher.reply_to_recipient = lambda _: None
+            hold(shop, session, ids[2])
+            wait_until(lambda: shop.status(ids[1]) is Status.PENDING, PATIENCE, "relief")
+            before_the_reply.append(shop.status(ids[2]))
+            session.rollback()
+            wait_until(lambda: shop.status(ids[2]) is Status.PENDING, PATIENCE, "the next look")
+            before_the_reply.append(shop.status(ids[0]))
+
+        catcher.reply_to_recipient = slowly
+        in_time(motion.work, session)
+    assert before_the_reply == [Status.CLAIMED, Status.SENDING]
+    assert [shop.status(i) for i in ids] == [Status.SENT] + [Status.PENDING] * 5
+    motion.beat()
+    assert [shop.status(i) for i in ids] == [Status.SENT] * 6
+    assert set(catcher.copies().values()) == {1}
+    assert shop.count(shop.tables.lease) == 0
+
+
 def test_what_an_outage_keeps_from_being_given_back_is_given_back_at_the_next_look(
     shop: Shop, workers: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+from sqlalchemy import select
 
 from outbox.smtp import reply_reader
 from outbox.store.queries.sweep import preemption
@@ -17,6 +18,7 @@ from tests.integration.worker.silence.silent_content import (
     two_routes,
     write,
 )
+from tests.integration.worker.silence.test_silent_content import awaited
 from tests.integration.worker.silence.test_silent_server import (
     DEADLINE,
     statuses,
@@ -24,6 +26,7 @@ from tests.integration.worker.silence.test_silent_server import (
     workers,
 )
 from tests.support.shop.shop import Shops
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.one_database("postgresql"),
@@ -72,3 +75,26 @@ def test_the_last_process_rescues_the_batch_of_another_that_was_lost(
             assert statuses(shop, "bad") == {"sending": 1}
             silent.released.set()
             until(shop, "bad", {"sent": 1})
+
+
+def test_an_email_behind_it_whose_row_is_locked_does_not_wait_for_the_late_reply(
+    well: ClassServer, shops: Shops
+) -> None:
+    with silence() as silent:
+        silent.refuses = lambda seen: "r0@bad.example" in seen.recipients
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1, OUTBOX_WINDOW=1)
+        write(shop, "bad", 3)
+        email = shop.tables.email
+        with workers(shop, 1):
+            wait_until(lambda: silent.contents, DEADLINE, "the first content to be there")
+            last = max(row.id for row in shop.rows(email))
+            with shop.engine.begin() as person:
+                person.execute(select(email.c.id).where(email.c.id == last).with_for_update())
+                write(shop, "good", 5)
+                until(shop, "good", {"sent": 5})
+                assert awaited() == 1
+            until(shop, "bad", {"sent": 2, "sending": 1})
+            silent.released.set()
+            until(shop, "bad", {"sent": 3})
+            wait_until(lambda: not shop.rows(shop.tables.lease), DEADLINE, "the batches to end")
+        assert silent.contents == silent.copies["taken"] == 1
