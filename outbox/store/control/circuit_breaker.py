@@ -196,22 +196,24 @@ def give_back_probe(connection: Connection, database: Database, token: UUID) -> 
     update_free(connection, table, mine, **undone)
 
 
-def leave_probe(database: Database, token: UUID) -> None:
+def leave_probe(database: Database, token: UUID) -> bool:
     """Let others probe although this lease's probe waits for a reply, but put the next one off.
 
-    Each such probe may end in doubt, so each puts the next one off for twice as long.
+    Each such probe may end in doubt, so each puts the next one off for twice as long. Returns False
+    if another transaction has locked the breaker's row: then nothing is changed.
     """
     table = database.tables.breaker
     mine = table.c.prober == token
 
-    def work(connection: Connection) -> None:
+    def work(connection: Connection) -> bool:
         failures = connection.execute(select(table.c.failures).where(mine)).scalar()
-        if failures is not None:
-            until = database.now(awaited_seconds(failures))
-            later = case((table.c.retry_at < until, until), else_=table.c.retry_at)
-            update_free(connection, table, mine, prober=None, retry_at=later)
+        if failures is None:  # it is no probe
+            return True
+        until = database.now(awaited_seconds(failures))
+        later = case((table.c.retry_at < until, until), else_=table.c.retry_at)
+        return update_free(connection, table, mine, prober=None, retry_at=later) > 0
 
-    database.run(work)
+    return database.run(work)
 
 
 def forget_prober(connection: Connection, database: Database, token: UUID) -> None:

@@ -8,6 +8,7 @@ and its lease is kept from the rescue. But it takes no slot.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -22,6 +23,9 @@ from ...process.retry_writes import until_written
 from ...process.runtime import Runtime
 from ..batch_results import Results
 from ..send_window import Window
+
+Step = Callable[[], bool]
+"""Gives something up for others; returns whether it did."""
 
 
 class LateReply:
@@ -43,32 +47,37 @@ class LateReply:
             clock=runtime.clock,
         )
         self._lock = threading.Lock()  # each renewal has a thread of its own
-        self._is_locked = True  # emails may be left that others have locked: they wait for no reply
+        self._kept: Sequence[Step] = (self._give_up_slot, self._leave_probe, self._give_back)
 
     def leave(self) -> None:
-        """Give up the batch's slot, and have a thread wait; wait here if there can be none."""
+        """Give up what others need, and have a thread wait; wait here if there can be none."""
         runtime = self._runtime
         runtime.heartbeats.add(self._heart)
-        try:
-            lease.await_reply(runtime.database, self._token)
-            leave_probe(runtime.database, self._token)
-            self._give_back()
-        except Exception as error:  # noqa: BLE001  (the reply is waited for all the same)
-            harmless_log.warning("outbox: a slot was not given up (%s)", describe(error))
-        self._heart.relieve = self._give_back
+        self._let_go()
+        self._heart.relieve = self._let_go
         if not runtime.late_replies.start(self._take_alone):
             self._take()
 
-    def _give_back(self) -> None:
-        """Give back what the relief found locked; the heartbeat does so until nothing is left."""
-        if not self._is_locked or not self._lock.acquire(blocking=False):
+    def _let_go(self) -> None:
+        """Take the steps that are left. Where a row is locked, the next renewal tries again."""
+        if not self._kept or not self._lock.acquire(blocking=False):
             return
         try:
-            database = self._runtime.database
-            give_back = partial(release.give_back_claimed, database=database, token=self._token)
-            self._is_locked = database.run(give_back)
+            self._kept = [step for step in self._kept if not _is_done(step)]
         finally:
             self._lock.release()
+
+    def _give_up_slot(self) -> bool:
+        return lease.await_reply(self._runtime.database, self._token)
+
+    def _leave_probe(self) -> bool:
+        return leave_probe(self._runtime.database, self._token)
+
+    def _give_back(self) -> bool:
+        """Give back the emails whose rows the relief found locked."""
+        database = self._runtime.database
+        give_back = partial(release.give_back_claimed, database=database, token=self._token)
+        return not database.run(give_back)
 
     def _take_alone(self) -> None:
         try:
@@ -96,3 +105,12 @@ class LateReply:
             # What is left has a row that is locked, or that fails.
             runtime.unrecorded.keep(self._token, results.take(), gives_back=False)
         until_written(partial(abandon, runtime.database, self._token))
+
+
+def _is_done(step: Step) -> bool:
+    try:
+        return step()
+    except Exception as error:  # noqa: BLE001  (the reply is waited for all the same)
+        what = "outbox: a late reply keeps what others need (%s)"
+        harmless_log.warning(what, describe(error))
+        return False

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import threading
+from uuid import UUID
 
 import pytest
 from sqlalchemy import select
 
+from outbox.domain.delivery import breaker_timing as rules
+from outbox.domain.delivery.breaker_timing import Cause
 from outbox.smtp import reply_reader
+from outbox.store.connection.database import Database
+from outbox.store.control import lease
+from outbox.store.control.circuit_breaker import trip
 from outbox.store.queries.sweep import preemption
 from outbox.worker.batch import todo
+from outbox.worker.batch.silence import late_reply
 from outbox.worker.drain import drain
 from tests.integration.blame.server import ClassServer
 from tests.integration.store.queries.test_lanes import swept
 from tests.integration.worker.silence.silent_content import (
+    LEASE,
     silence,
     two_routes,
     write,
@@ -25,6 +33,7 @@ from tests.integration.worker.silence.test_silent_server import (
     until,
     workers,
 )
+from tests.support.shop.motion import server
 from tests.support.shop.shop import Shops
 from tests.support.waiting import wait_until
 
@@ -98,3 +107,36 @@ def test_an_email_behind_it_whose_row_is_locked_does_not_wait_for_the_late_reply
             until(shop, "bad", {"sent": 3})
             wait_until(lambda: not shop.rows(shop.tables.lease), DEADLINE, "the batches to end")
         assert silent.contents == silent.copies["taken"] == 1
+
+
+@pytest.mark.parametrize("kept", ["slot", "probe"])
+def test_it_gives_up_its_slot_and_its_probe_also_where_a_row_is_locked_at_that_moment(
+    kept: str, shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is for milliseconds by a renewal, or where another batch meets an outage."""
+    monkeypatch.setattr(rules, "PROBE_FIRST", 0.5)
+    monkeypatch.setattr(rules, "OPEN_FIRST", 0.2)
+    with silence() as one:
+        one.refuses = lambda _: not one.contents
+        shop = shops.open(
+            OUTBOX_SERVERS=[server("silent", one.port)], OUTBOX_SLOTS=1, OUTBOX_LEASE=LEASE
+        )
+        table = shop.tables.lease if kept == "slot" else shop.tables.breaker
+        home, name = (lease, "await_reply") if kept == "slot" else (late_reply, "leave_probe")
+        give_up, done = getattr(home, name), list[bool]()
+
+        def locked_at_first(database: Database, token: UUID) -> bool:
+            with shop.engine.begin() as other:
+                if not done:
+                    assert other.execute(select(table).with_for_update()).all()
+                done.append(give_up(database, token))
+            return done[-1]
+
+        monkeypatch.setattr(home, name, locked_at_first)
+        write(shop, "bad", 30)
+        trip(shop.database, "silent", cause=Cause.EMAILS, reason="no reply yet")
+        with workers(shop, 1):
+            until(shop, "bad", {"sent": 29, "sending": 1})
+            assert done == [False, True]
+            one.released.set()
+            until(shop, "bad", {"sent": 30})
