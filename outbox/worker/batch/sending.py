@@ -185,8 +185,12 @@ class Sending:
     def _opens_again(self) -> bool:
         """Try a server again that this process has left; return whether a session has opened.
 
-        The batch's emails do not wait for that: they are recorded, or given back first.
+        The batch's emails do not wait for that: they are recorded, or given back first. While the
+        reply to a content is awaited, the batch keeps the server that it comes from.
         """
+        window = self._cleanup.window
+        if window is not None and window.is_awaited:
+            return False
         if self._results.waiting or shutdown.requested() or not self._heartbeat.holds():
             return False
         return self._next.opens_again(before=self._give_back)
