@@ -67,6 +67,9 @@ def open_seconds(failures: int, cause: Cause) -> float:
 PROBE_FIRST, SESSION_FIRST = 20.0, 30.0
 """Seconds to wait for a reply to the first probe's email, and for a session before any failure."""
 
+SESSION_SHARED = 60.0
+"""Seconds after which a wait for a session ends if other emails need the process."""
+
 
 def probe_seconds(failures: int) -> float:
     """Return how many seconds a probe waits for the reply to its email while other emails wait.

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 
+from celery.exceptions import SoftTimeLimitExceeded
+
+from ...domain.delivery.breaker_timing import SESSION_SHARED
+from ...store.connection.error_codes import describe
 from ...store.control.rate_limits import seconds_until_open
+from ...store.harmless_log import harmless_log
+from ...store.queries.sweep.preemption import is_any_left
 from ...store.records import ClaimedEmail
 from ..leases.heartbeat import Heartbeat
 from ..process.retry_writes import until_written
@@ -102,10 +108,10 @@ class NextWindow:
     def _is_connected(self, *, anew: bool = False) -> bool:
         """Open a session with the chosen server; where that fails, leave the server for good."""
         runtime, watch = self._runtime, self._choice.watch
-        if not self._choice.connection.is_open:  # a server may be silent for as long as `until`
+        if not self._choice.connection.is_open:  # a server may be silent for minutes
             self._before_session()
-        until = runtime.clock() + watch.session_seconds
-        self._heartbeat.ask = lambda: runtime.clock() < until
+        began = runtime.clock()
+        self._heartbeat.ask = lambda: self._awaits_session(runtime.clock() - began)
         fault = self._choice.connection.connect(anew=anew)
         self._heartbeat.progress()
         if fault is None:
@@ -114,6 +120,24 @@ class NextWindow:
         watch.session_failed(fault)
         self._choice.drop()
         return False
+
+    def _awaits_session(self, seconds: float) -> bool:
+        """Return whether to wait on for a session, `seconds` after this process began to open it.
+
+        From `SESSION_SHARED` on it does so only while no other email needs this process.
+        """
+        if seconds >= self._choice.watch.session_seconds:
+            return False
+        runtime = self._runtime
+        try:
+            return seconds < SESSION_SHARED or not is_any_left(
+                runtime.database, runtime.lanes, routes=runtime.routes
+            )
+        except SoftTimeLimitExceeded:  # the task's: Celery raises it once
+            raise
+        except Exception as error:  # noqa: BLE001  (the greeting may come; the next look is soon)
+            harmless_log.warning("outbox: a look for waiting emails failed (%s)", describe(error))
+        return True
 
     def _arrange(self, left: deque[ClaimedEmail]) -> None:
         """Put the email first that differs most from the suspects, if there are any.

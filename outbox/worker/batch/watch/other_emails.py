@@ -9,7 +9,6 @@ from functools import partial
 from ....domain.delivery.blame import Common, Traits
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import LaneKey
-from ....store.connection.database import Database
 from ....store.control.blame.comparison import (
     doubts_in_a_row,
     just_taken,
@@ -19,7 +18,9 @@ from ....store.control.blame.comparison import (
     taken_elsewhere,
     taken_since,
 )
+from ....store.queries.sweep.preemption import is_any_left
 from ...process.retry_writes import until_written
+from ...process.runtime import Runtime
 
 
 class OtherEmails:
@@ -28,9 +29,10 @@ class OtherEmails:
     It is asked in trouble only.
     """
 
-    def __init__(self, database: Database, server: str, lanes: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, runtime: Runtime, server: str, lanes: Callable[[], Iterable[str]]) -> None:
         """`lanes` returns the lanes that may hold emails for this server."""
-        self._database = database
+        self._runtime = runtime
+        self._database = runtime.database
         self._server = server
         self._lanes = lanes
 
@@ -38,6 +40,11 @@ class OtherEmails:
         """Return whether an email is due that `is_outsider` says is unlike the halted ones."""
         ways: list[LaneKey] = [(lane, p) for lane in self._lanes() for p in Priority]
         return until_written(lambda: outsider_waits(self._database, ways, is_outsider))
+
+    def are_left(self) -> bool:
+        """Return whether an email could go, over any server, that no process has claimed."""
+        runtime = self._runtime
+        return is_any_left(runtime.database, runtime.lanes, routes=runtime.routes)
 
     def just_taken(self, is_outsider: Callable[[Traits], bool], *, seconds: float) -> int | None:
         """Return the id of an email unlike the halted ones that the server took in this time."""

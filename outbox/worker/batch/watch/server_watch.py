@@ -65,7 +65,7 @@ class Watch:
         self._has_sessions = runtime.connections.has_sessions
         self._random = runtime.random
         self._breaker = ServerBreaker(runtime, server, breaker)
-        self._others = OtherEmails(runtime.database, server, lanes)
+        self._others = OtherEmails(runtime, server, lanes)
         self._lacking = Lacking(self._breaker, runtime.settings, suspect)
         self._suspicion = _earlier_suspicion(breaker, suspect)
         # A probe that is refused as the emails before it were is one more of their streak: the
@@ -147,11 +147,13 @@ class Watch:
     def gives_up(self, email: ClaimedEmail, seconds: float) -> bool:
         """Return whether to give up an email that has had no reply for so many seconds.
 
-        It is given up only while other emails are due for this server and no process has claimed
-        them. A probe gets more time the more probes have failed before it, because no other email
-        can go while the breaker is open.
+        It is given up only while other emails are due, for any server, and no process has claimed
+        them. A probe gets more time from those that only its server takes, the more probes have
+        failed before it: none of them can go while the breaker is open.
         """
         least = patience(email.waited, self._others.slowest_seconds())
+        if seconds >= least and self._others.are_left():
+            return True
         if self._breaker.failures:
             least = max(least, probe_seconds(self._breaker.failures))
         return seconds >= least and self._others.wait()

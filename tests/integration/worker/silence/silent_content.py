@@ -13,6 +13,7 @@ from outbox.domain.delivery.transaction import Phase
 from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.worker.silence.test_silent_server import DEADLINE, until
 from tests.support.servers.smtp.dialogue import Dialogue, HangupError
+from tests.support.servers.smtp.scripted import ScriptedServer
 from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, newsletter
 from tests.support.waiting import wait_until
@@ -50,7 +51,7 @@ def silence(reply: str = "250 2.0.0 queued") -> Iterator[SilentBehind]:
             one.released.set()
 
 
-def two_routes(silent: ClassServer, well: ClassServer, **more: Any) -> dict[str, Any]:
+def two_routes(silent: ScriptedServer, well: ClassServer, **more: Any) -> dict[str, Any]:
     """Return the settings of an outbox whose "bad" emails go over the silent server alone."""
     return {
         "OUTBOX_SERVERS": [server("silent", silent.port, **more), server("well", well.port)],
