@@ -128,10 +128,10 @@ class NextWindow:
         """
         if seconds >= self._choice.watch.session_seconds:
             return False
-        runtime = self._runtime
+        runtime, term = self._runtime, self._runtime.settings.lease
         try:
             return seconds < SESSION_SHARED or not is_any_left(
-                runtime.database, runtime.lanes, routes=runtime.routes
+                runtime.database, runtime.lanes, routes=runtime.routes, term=term
             )
         except SoftTimeLimitExceeded:  # the task's: Celery raises it once
             raise

@@ -98,7 +98,7 @@ def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: R
     return _has_waited(database, normal, lanes, routes, Priority.NORMAL, seconds)
 
 
-def is_any_left(database: Database, lanes: Lanes, *, routes: Routes, term: float = 0.0) -> bool:
+def is_any_left(database: Database, lanes: Lanes, *, routes: Routes, term: float) -> bool:
     """Return whether an email could go, and no process has been free to take it up.
 
     It is due and unclaimed, or its batch was not started. Or its worker is lost, and no sweep has

@@ -43,8 +43,8 @@ class OtherEmails:
 
     def are_left(self) -> bool:
         """Return whether an email could go, over any server, that no process has claimed."""
-        runtime = self._runtime
-        return is_any_left(runtime.database, runtime.lanes, routes=runtime.routes)
+        runtime, term = self._runtime, self._runtime.settings.lease
+        return is_any_left(runtime.database, runtime.lanes, routes=runtime.routes, term=term)
 
     def just_taken(self, is_outsider: Callable[[Traits], bool], *, seconds: float) -> int | None:
         """Return the id of an email unlike the halted ones that the server took in this time."""

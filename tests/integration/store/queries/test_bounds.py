@@ -15,7 +15,8 @@ from tests.support.shop.shop import LEASE, Shop, Shops
 
 pytestmark = pytest.mark.each_database
 
-FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(8999, 12, 31, 23, 59, 59, tzinfo=UTC)
+"""The first and the last second that an email may have."""
 
 
 def test_emails_at_the_ends_of_time_are_due_at_once_or_never(shop: Shop) -> None:
@@ -29,6 +30,22 @@ def test_emails_at_the_ends_of_time_are_due_at_once_or_never(shop: Shop) -> None
         Status.PENDING,
         Status.EXPIRED,
     ]
+
+
+@pytest.mark.one_database("postgresql")
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
+def test_they_are_read_in_every_time_zone_of_a_session(shop: Shop, zone: str) -> None:
+    """PostgreSQL tells a moment in the session's zone: there it may be in another year."""
+    with shop.engine.begin() as connection:
+        connection.exec_driver_sql(
+            f"ALTER DATABASE {shop.engine.url.database} SET timezone = '{zone}'"
+        )
+    shop.engine.dispose()
+    early, late = shop.enqueue(send_at=FIRST, expires_at=LAST), shop.enqueue(send_at=LAST)
+    swept(shop)
+    assert (shop.status(early.id), shop.status(late.id)) == (Status.CLAIMED, Status.PENDING)
+    assert shop.mail(late.id).due_at == LAST
+    assert shop.mail(late.id).due_at.utcoffset() != timedelta(0)
 
 
 @pytest.mark.matrix

@@ -31,7 +31,7 @@ from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_together
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.generic_plans import Look, each, plans
-from tests.support.shop.shop import WORKER, Shop, addresses, newsletter, sent
+from tests.support.shop.shop import LEASE, WORKER, Shop, addresses, newsletter, sent
 
 MAILS = 3000
 
@@ -48,7 +48,7 @@ LOOKS: dict[str, Look] = {
     ),
     "urgent stirs": lambda shop: is_urgent_active(shop.database, shop.runtime.lanes, ""),
     "any is left": lambda shop: is_any_left(
-        shop.database, shop.runtime.lanes, routes=shop.runtime.routes
+        shop.database, shop.runtime.lanes, routes=shop.runtime.routes, term=LEASE
     ),
     "nobody holds one": lambda shop: is_any_free(shop.database, [("", Priority.NORMAL)]),
 }

@@ -224,7 +224,9 @@ def test_a_greeting_has_a_minute_although_others_wait(
             wait_until(lambda: silent.dialogues, DEADLINE, "the probe is under way")
             write(shop, "good", 5)
             wait_until(
-                lambda: is_any_left(runtime.database, runtime.lanes, routes=runtime.routes),
+                lambda: is_any_left(
+                    runtime.database, runtime.lanes, routes=runtime.routes, term=0.0
+                ),
                 DEADLINE,
                 "the others to wait for the process",
             )
