@@ -186,7 +186,12 @@ class Session(smtplib.SMTP):
         """Send STARTTLS and EHLO (RFC 3207): from here on the connection is TLS or closed."""
         self.phase = Phase.STARTTLS
         in_clear = self._replies
-        self.starttls(context=self._tls_context())
+        # Nobody can look up from a handshake to see whether other emails need the process.
+        self._patience = min(self._server.connect_timeout, self._server.command_timeout)
+        try:
+            self.starttls(context=self._tls_context())
+        finally:
+            self._patience = self._server.command_timeout
         # An attacker could have injected octets ("Why TLS is better without STARTTLS", 2021).
         if in_clear is None or in_clear.pending:
             raise NoReply(Event.GARBAGE, "the server sent clear text after its reply to STARTTLS")

@@ -167,7 +167,9 @@ class Settings:
         "allow emails in another database than the rows of their transaction: if the second of the"
         " two commits fails, there is an email without its rows, or there are rows without it",
     )
-    connect_timeout: float = setting(10.0, "to connect to the SMTP server", least=0.1, most=DAY)
+    connect_timeout: float = setting(
+        10.0, "to connect to the SMTP server, and for the TLS handshake", least=0.1, most=DAY
+    )
     command_timeout: float = setting(300.0, "for one SMTP reply, as a whole", least=0.1, most=DAY)
     dot_timeout: float = setting(
         600.0, "for the reply to the final dot (RFC 5321 §4.5.3.2.6)", least=0.1, most=DAY

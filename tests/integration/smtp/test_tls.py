@@ -26,6 +26,7 @@ from tests.support.servers.smtp.scripted import (
     handshake,
     say,
     serve,
+    stall,
     take,
 )
 
@@ -101,6 +102,25 @@ def test_a_certificate_is_not_verified_where_the_user_says_so(
     tls = authority.misnamed if security == "tls" else None
     with ScriptedServer(script, tls=tls) as server:
         assert send(server, security=security, tls_verify=False).verdict is Verdict.SENT
+
+
+def test_a_server_that_hangs_in_the_handshake_has_the_time_to_connect() -> None:
+    """Each process that opens a session would else wait for `OUTBOX_COMMAND_TIMEOUT`."""
+    with ScriptedServer((*OFFERS_TLS, expect("STARTTLS", "220 go"), stall)) as server:
+        result = send(server, security="starttls", connect_timeout=0.2, command_timeout=3600.0)
+    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.STARTTLS)
+
+
+def test_behind_the_handshake_each_reply_has_its_own_time(authority: Authority) -> None:
+    script = (*OFFERS_TLS, expect("STARTTLS", "220 go"), handshake(authority.server))
+    with ScriptedServer((*script, *ehlo("SIZE 0"), serve)) as server:
+        settings = server.settings(security="starttls", connect_timeout=7.0, **authority.trusted)
+        connection = Connection(settings)
+        assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
+        assert connection._client is not None
+        assert connection._client.sock is not None
+        assert connection._client.sock.gettimeout() == settings.command_timeout != 7.0
+        connection.close()
 
 
 @pytest.mark.parametrize(
