@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -265,9 +266,17 @@ class Shops:
             assert shop.runtime.unrecorded.wait(), (
                 "a thread still writes results: it has no database"
             )
+            beats_end()
             shop.runtime.disconnect()
             shop.engine.dispose()
         self.common.take_back()
+
+
+def beats_end() -> None:
+    """Wait for renewals under way: a connection that comes back later is closed by nobody."""
+    for thread in threading.enumerate():
+        if thread.name == "outbox-lease":
+            thread.join(GRACE)
 
 
 def _app(**config: Any) -> Flask:
