@@ -1,7 +1,4 @@
-"""A host that vanished in the midst of a rescue: the lease's own worker does not stand still.
-
-A connection that holds the lease's row in an open transaction is that host.
-"""
+"""A host vanished in a rescue and holds the lease's row: the lease's own worker goes on."""
 
 from __future__ import annotations
 
