@@ -150,20 +150,22 @@ class Runtime:
         most = MOST_SENDS + self.slots()
         return self._publisher.send(task, queue, *args, most=most, origin=self.instance.id)
 
-    def publish_sweep(self) -> None:
+    def publish_sweep(self) -> bool:
         """Publish a sweep, unless one waits: that one will see all that is committed by now.
 
+        Return False if one waits that no worker has taken yet.
         Where sending is suppressed, as in tests, no broker is asked. With `task_always_eager` the
         sweep runs here, and sends. But a database in memory is left alone, because this thread
         would write in the app's own transaction.
         """
         if self.suppressed():
-            return
+            return True
         if not self.is_eager:
             origin = self.instance.id
-            self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1, origin=origin)
-        elif not in_memory(self.database.engine):
+            return self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1, origin=origin)
+        if not in_memory(self.database.engine):
             self.celery_app.tasks["outbox.sweep"].apply(throw=True)
+        return True
 
     @property
     def is_eager(self) -> bool:

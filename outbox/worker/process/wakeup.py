@@ -24,6 +24,9 @@ nothing."""
 GAP = 0.02
 """Seconds from one publish to the next. The first wake publishes at once. In a stream of commits a
 publish for each would cost more than the enqueue, and one sweep serves them all."""
+GAPS = 8
+"""How many gaps long a gap becomes. It doubles each time that the last sweep still waits for a
+worker: each look at the queue takes the app's interpreter half a millisecond, and is in vain."""
 
 AGAIN = 60.0
 """Seconds from one look to the next whether anybody holds the nudge, where nobody wakes it."""
@@ -32,6 +35,7 @@ AGAIN = 60.0
 class Nudge:
     """Runs `publish` soon after `wake`, on one thread of each process; many wakes merge into one.
 
+    `publish` returns False if it published nothing, because a sweep waits that no worker has taken.
     `wake` does no I/O and takes no lock that a publish holds, so a request never waits for the
     broker. A failure is logged once and never raised. Of several wakes for later only the earliest
     counts: its sweep knows best when the next one is worth it.
@@ -39,7 +43,7 @@ class Nudge:
 
     def __init__(
         self,
-        publish: Callable[[], None],
+        publish: Callable[[], bool],
         *,
         clock: Callable[[], float] = time.monotonic,
         gap: float = 0.0,
@@ -47,6 +51,7 @@ class Nudge:
         self._publish = publish
         self._clock = clock
         self._gap = gap
+        self._gaps = 1  # how many of them the next gap has; only the thread uses it
         self._lock = threading.Lock()
         self._wanted = threading.Event()
         self._thread: threading.Thread | None = None
@@ -112,7 +117,7 @@ class Nudge:
             self._due = inf
             if self._clock() >= self._silent_until:
                 self._try()
-                self._next = self._clock() + self._gap
+                self._next = self._clock() + self._gap * self._gaps
         return self._until_due()
 
     def _until_due(self) -> float:
@@ -120,7 +125,7 @@ class Nudge:
 
     def _try(self) -> None:
         try:
-            self._publish()
+            is_taken = self._publish()
         except Exception as error:  # noqa: BLE001  (any broker, any error: beat still sweeps)
             self._failures += 1
             pause = min(RETRY_LONGEST, RETRY_FIRST * 2 ** min(self._failures - 1, 10))
@@ -129,6 +134,7 @@ class Nudge:
                 _log.warning("outbox: no nudge, the broker is away (%s)", type(error).__name__)
         else:
             self._failures, self._silent_until = 0, 0.0
+            self._gaps = 1 if is_taken else min(GAPS, 2 * self._gaps)
 
 
 def _run(found: weakref.ref[Nudge], wanted: threading.Event) -> None:

@@ -17,17 +17,19 @@ class Broker:
         self.calls = 0
         self.threads: set[str] = set()
         self.error: BaseException | None = None
+        self.is_taken = True
         self.entered = threading.Semaphore(0)
         self.gate = threading.Event()
         self.gate.set()
 
-    def publish(self) -> None:
+    def publish(self) -> bool:
         self.calls += 1
         self.threads.add(threading.current_thread().name)
         self.entered.release()
         assert self.gate.wait(SECONDS)
         if self.error is not None:
             raise self.error
+        return self.is_taken
 
 
 class Clock:

@@ -96,6 +96,20 @@ def test_in_a_stream_of_wakes_the_first_publishes_at_once_and_the_rest_after_the
     assert held_broker.calls == 2
 
 
+def test_while_a_sweep_waits_for_a_worker_the_gap_doubles(
+    held_broker: Broker, clock: Clock
+) -> None:
+    nudge, gaps = Nudge(held_broker.publish, clock=clock, gap=1.0), list[float]()
+    for is_taken in [*[False] * 5, True, False]:
+        held_broker.is_taken = is_taken
+        nudge.wake()
+        assert entered(held_broker)
+        wait_until(lambda: nudge._next > clock.now, SECONDS, "the gap to begin")
+        gaps.append(nudge._next - clock.now)
+        clock.now = nudge._next
+    assert gaps == [2.0, 4.0, 8.0, 8.0, 8.0, 1.0, 2.0]
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_does_not_inherit_the_parent_s_wake_for_later(nudge: Nudge) -> None:
     nudge.wake(60.0)

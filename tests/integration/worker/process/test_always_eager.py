@@ -35,9 +35,10 @@ def test_a_commit_sends_off_the_requests_thread(sending: Shop, catcher: Catcher)
     swept, nudge = threading.Event(), sending.runtime.nudge
     publish = nudge._publish
 
-    def noted() -> None:
-        publish()
+    def noted() -> bool:
+        is_taken = publish()
         swept.set()
+        return is_taken
 
     nudge._publish = noted
     sending.enqueue("ada@x.example")
