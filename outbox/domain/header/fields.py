@@ -40,6 +40,10 @@ The time of CPython's parser grows with their square or worse. For a long text, 
 visitor typed, it takes minutes. A list of recipients may have any length.
 """
 
+MAX_ENCODED = 65_536
+"""The most characters of a message's headers that have encoded words, without lists of addresses.
+They take CPython a second for every 25,000 characters."""
+
 MAX_COMMAS = 100
 """The most commas in a list for each "@". CPython takes a millisecond even for an empty entry."""
 
@@ -69,12 +73,18 @@ def check_headers(message: Message[Any, Any]) -> None:
 
     The only line break that is allowed is legal folding, as a parser leaves it in a value.
     """
+    encoded = 0
     for part in message.walk():
         for name, value in part.raw_items():
             if not _NAME.fullmatch(name):
                 raise InvalidMessage("header", "a name has characters that RFC 5322 §2.2 forbids")
             _check_length(name, _whole(value))
-            _check_parameters(name, str(value))
+            _check_parameters(name, text := str(value))
+            if "=?" in text and name.lower() not in MAILBOXES:
+                encoded += len(text)
+                if encoded > MAX_ENCODED:
+                    rule = f"more than {MAX_ENCODED} characters of all headers are encoded"
+                    raise InvalidMessage("header", rule)
             if _FORBIDDEN.search(unfolded(_decoded(part, name, value))):
                 raise InvalidMessage(name, "must not contain control characters or line breaks")
         if is_for_hosts(str(part.get_content_charset(""))):

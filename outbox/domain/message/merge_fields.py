@@ -14,7 +14,7 @@ from ..errors import InvalidMessage
 from ..header.address import CONTROL
 from ..header.charsets import is_for_hosts
 from ..header.encoded_words import as_read, encoded_words
-from ..header.fields import LEAKS, MAX_HEADER
+from ..header.fields import LEAKS, MAX_HEADER, unfolded
 from ..header.signatures import is_sealed
 from ..mime import structure
 from ..mime.line_endings import has_long_line
@@ -184,6 +184,7 @@ class Draft:
         part.set_payload("\n".join(lines))
         del part["Content-Transfer-Encoding"]
         part["Content-Transfer-Encoding"] = "quoted-printable"
+        structure.declare(self.message)
         part.set_param("charset", "utf-8")
 
     def finish(self, octets: bytes, fields_of: FieldsOf, *, max_size: int) -> tuple[bytes, Merge]:
@@ -199,7 +200,7 @@ class Draft:
 
 def _read(name: str, value: object) -> str:
     """Return a header as a reader sees it: an encoded word may hold a field."""
-    text = str(value)
+    text = unfolded(str(value))
     if "=?" not in text:
         return text
     try:

@@ -198,9 +198,14 @@ def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
     ]
     if not found:
         raise InvalidMessage("recipients", "at least one is required")
-    if len(found) > MAX_RECIPIENTS:
-        raise InvalidMessage("recipients", f"are more than {MAX_RECIPIENTS}; use enqueue_many")
+    refuse_many(len(found))
     return tuple(dict.fromkeys(found))
+
+
+def refuse_many(recipients: int) -> None:
+    """Raise InvalidMessage for more recipients than one email may have."""
+    if recipients > MAX_RECIPIENTS:
+        raise InvalidMessage("recipients", f"are more than {MAX_RECIPIENTS}; use enqueue_many")
 
 
 def _render(

@@ -15,7 +15,7 @@ from typing import Any
 from ..header.signatures import is_sealed
 from .line_endings import fits
 from .serialize import flatten
-from .structure import encode, is_seven_bit, label, octets, transfer_encoding
+from .structure import declare, encode, is_seven_bit, label, octets, transfer_encoding
 
 _COMPOSITE = ("multipart", "message")
 """RFC 2045 §6.4 forbids encoding parts of these types: the parts within them are encoded."""
@@ -35,8 +35,7 @@ def seven_bit(data: bytes) -> bytes | None:
     message = email.message_from_bytes(data)
     if not _encode_all(message, lambda _: True):
         return None
-    if "MIME-Version" not in message:  # RFC 2045 §4: else a receiver need not decode it
-        message["MIME-Version"] = "1.0"
+    declare(message)
     written = flatten(message, smtputf8=False)
     return written if written.isascii() and fits(written) else None
 

@@ -67,6 +67,7 @@ def encoded(message: Message[Any, Any]) -> Message[Any, Any]:
         data = octets(part)
         if data is not None and not fits(data):
             encode(part, data)
+            declare(message)
     return message
 
 
@@ -112,6 +113,12 @@ def encode(part: Message[Any, Any], data: bytes) -> None:
     name, written = encoded_text(data) if _has_lines(part) else encoded_file(data)
     part.set_payload(written.decode("ascii"))
     label(part, name)
+
+
+def declare(message: Message[Any, Any]) -> None:
+    """Say that the message is MIME: without that a receiver need not decode it (RFC 2045 §4)."""
+    if "MIME-Version" not in message:
+        message["MIME-Version"] = "1.0"
 
 
 def _has_lines(part: Message[Any, Any]) -> bool:

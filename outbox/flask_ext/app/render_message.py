@@ -76,6 +76,9 @@ class Renderer:
             send_at=self.options.send_at,
             max_size=max_size,
         )
+        if isinstance(message, flask_mail.Message):
+            sender = author(message)  # also beside a Sender, as with one email
+            smtputf8 = smtputf8 or not sender.isascii()
         body, merge = self.added_headers.common() + body, None
         subject = read_subject(body)
         if draft is not None and fields:

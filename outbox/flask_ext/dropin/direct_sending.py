@@ -5,5 +5,5 @@ from __future__ import annotations
 from ...domain.errors import ConfigurationError
 
 
-class DirectSending(ConfigurationError, AttributeError):
+class DirectSending(ConfigurationError):
     """Raised where Flask-Mail or Flask-Mailman is about to speak SMTP inside the request."""

@@ -17,6 +17,7 @@ from ...domain.errors import InvalidMessage
 from ...domain.header.address import id_domain as domain_for_id
 from ...domain.header.encoded_words import in_words
 from ...domain.header.fields import LEAKS, MAX_HEADER, written
+from ...domain.message.render import refuse_many
 from ...domain.mime.serialize import folded
 from ...domain.values import value_type
 from .attachment import part_of
@@ -108,6 +109,8 @@ def read_head(source: flask_mail.Message, id_domain: str = "") -> Head:
         if addresses:
             field = "recipients" if name == "To" else name.lower()
             pairs = pairs_of(field, addresses)
+            # Here, because a parser would need minutes for so long a list.
+            refuse_many(len(recipients) + len(pairs))
             people.append((name, listed(name, pairs)))
             recipients += pairs
     rest = [] if source.date is None else [("Date", _date(source.date))]

@@ -17,7 +17,7 @@ import flask_mail
 from ...domain.errors import InvalidMessage
 from ...domain.header.fields import DESTINATIONS, LEAKS, MAX_HEADER
 from ...domain.message import fast_render
-from ...domain.message.render import MAX_RECIPIENTS, RenderedMessage, check_message_id, split
+from ...domain.message.render import RenderedMessage, check_message_id, split
 from .convert import Head, extra_value, read_head, texts_of
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
@@ -101,8 +101,6 @@ def _date(second: int) -> str:
 
 def _is_plain(head: Head, fields: list[tuple[str, str]]) -> bool:
     """Return whether a parser would surely read the fields as meant, so that none is needed."""
-    if len(head.recipients) > MAX_RECIPIENTS:
-        return False
     for name, address in (head.sender, *head.recipients):
         if not _ADDRESS.fullmatch(address) or (name and not _NAME.fullmatch(name)):
             return False

@@ -9,6 +9,7 @@ from typing import Any
 import flask_mail
 
 from ...domain.errors import InvalidMessage
+from ...domain.header.fields import LEAKS
 from .attachment import is_message
 
 _OCTETS = (str, bytes, bytearray)
@@ -20,7 +21,11 @@ def refuse_heavy(message: object, max_size: int) -> None:
     Rendering takes many times the message's size in memory, and a visitor may have chosen the
     attachment.
     """
-    size = _least_size(message)
+    try:
+        size = _least_size(message)
+    except LEAKS as error:  # such as a text where an Attachment belongs
+        reason = f"cannot be read ({type(error).__name__})"
+        raise InvalidMessage("message", reason) from None
     if size > max_size:
         rule = f"is at least {size} bytes; OUTBOX_MAX_SIZE allows {max_size}"
         raise InvalidMessage("message", rule)

@@ -160,6 +160,8 @@ REFUSED: dict[str, Way] = {
         by_hand(flask_mail.Mail(app).init_app(app)), mail().send
     ),
     "flask_mail.Connection of extensions": lambda app: over(by_hand(entry()), mail().send),
+    "flask_mail.Connection of Mail": lambda app: over(by_hand(flask_mail.Mail(app)), mail().send),
+    "flask_mail.Connection of OutboxMail": lambda app: over(by_hand(OutboxMail(app)), mail().send),
 }
 
 

@@ -63,6 +63,22 @@ def test_newsletters_and_many_messages_have_it_too(sending: Shop, catcher: Catch
     assert [mail.sender for mail in arrived(sending, catcher)] == [BOUNCES] * 5
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_beside_a_sender_bounces_go_to_the_author_as_with_flask_mail(
+    many: bool, sending: Shop, catcher: Catcher
+) -> None:
+    made = flask_message(extra_headers={"Sender": "desk@shop.example"})
+    if many:
+        made.recipients = []
+    with sending.app.app_context(), sending.session() as session:
+        if many:
+            sending.outbox.enqueue_many(made, addresses(2), session=session)
+        else:
+            sending.outbox.enqueue(made, session=session)
+        session.commit()
+    assert {mail.sender for mail in arrived(sending, catcher)} == {"shop@shop.example"}
+
+
 @pytest.mark.parametrize(
     ("made", "options"),
     [(message, {"auto_submitted": True}), (automatic, {})],

@@ -11,6 +11,7 @@ import pytest
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.message.render import render
 from outbox.flask_ext.messages.convert import standard
+from outbox.flask_ext.messages.size_guard import refuse_heavy
 
 CONTROLS = [
     "\r", "\n", "\r\n", "\0", "\x07", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\ud800",
@@ -211,3 +212,14 @@ def test_a_wrong_address_that_stands_in_no_list_has_no_place(field: str) -> None
 
 def test_a_text_is_no_list_of_people() -> None:
     assert str(refused(cc="a@x.example")) == "cc: must be a list of addresses, and not one text"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("attachments", ["a.txt"]), ("attachments", 5), ("alts", ["text"]), ("alts", 5)],
+)
+def test_what_has_no_size_is_refused_with_a_reason(name: str, value: object) -> None:
+    message = make()
+    setattr(message, name, value)
+    with pytest.raises(InvalidMessage, match=r"message: cannot be read \(\w+Error\)"):
+        refuse_heavy(message, 10**6)

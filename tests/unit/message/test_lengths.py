@@ -150,3 +150,22 @@ def test_a_list_of_recipients_may_be_as_long_as_it_likes() -> None:
     raw = f"From: a@b.example\nTo: {names}\n\nhi\n".encode()
     mail = render(email.message_from_bytes(raw), send_at=None, max_size=10**8, split_size=10**8)
     assert len(mail.recipients) == 1_000
+
+
+@pytest.mark.parametrize("name", ["recipients", "cc", "bcc"])
+def test_too_many_recipients_of_a_flask_message_are_refused_at_a_look(
+    read: list[int], name: str
+) -> None:
+    people = [f"r{number}@d.example" for number in range(10_001)]
+    with pytest.raises(InvalidMessage, match="more than 10000; use enqueue_many"):
+        standard(flask_message(**{name: people}))
+    assert max(read, default=0) <= FAST
+
+
+@pytest.mark.parametrize("kind", POLICIES)
+def test_many_headers_with_encoded_words_are_refused_at_a_look(read: list[int], kind: str) -> None:
+    field = f"X-Own: {'a =? ' * 6_000}\n"
+    raw = f"From: a@b.example\nTo: c@d.example\n{field * 3}\nhi\n".encode()
+    message = email.message_from_bytes(raw, policy=POLICIES[kind])
+    assert "65536 characters" in refused(message).rule
+    assert sum(length for length in read if length > FAST) <= headers.MAX_ENCODED

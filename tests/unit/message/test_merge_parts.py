@@ -11,6 +11,7 @@ import pytest
 
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.message.merge_fields import refuse_unfilled
+from outbox.domain.mime.serialize import folded
 from tests.unit.message.test_merge import merge_of, newsletter, received, shown
 
 HOSTILE = '<script>&"Zo\u00eb'
@@ -140,3 +141,23 @@ def test_a_text_that_cannot_be_read_is_passed_over() -> None:
     _, markup = message.iter_parts()
     markup.set_param("charset", "x-nobody-knows")
     assert unfilled(message) == ""
+
+
+@pytest.mark.parametrize("length", range(60, 121))
+def test_a_folded_subject_is_read_as_one_line(length: int) -> None:
+    """Flask-Mail's path folds a long one, and a fold may stand within a field."""
+    text = "x " * (length // 2 - 7) + "{{ name }} end"
+    made = newsletter("hi\n")
+    del made["Subject"]
+    made._headers.append(("Subject", folded("Subject", text)))  # type: ignore[attr-defined]
+    assert merge_of(made, {"name": "Ada"})[1].subject_shown == text
+    with pytest.raises(InvalidMessage, match="the header Subject"):
+        refuse_unfilled(made)
+
+
+def test_a_message_that_is_encoded_for_its_fields_says_that_it_is_mime() -> None:
+    made = email.message_from_string("From: a@b.example\nSubject: hi\n\nDear {{ name }}\n")
+    octets, merge = merge_of(made, {"name": "Jörg"})
+    assert octets.count(b"MIME-Version: 1.0") == 1
+    _, content, _ = merge.of("a@x.example")
+    assert email.message_from_bytes(content).get_payload(decode=True) == "Dear Jörg\r\n".encode()

@@ -31,6 +31,10 @@ def read(mail: RenderedMessage) -> EmailMessage:
     return found
 
 
+def octets(mail: RenderedMessage) -> bytes:
+    return mail.headers + mail.content
+
+
 def letter(text: str = "hello\n") -> EmailMessage:
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = "a@b.example", "c@d.example", "hi"
@@ -276,3 +280,13 @@ def test_multiparts_nested_without_end_are_refused() -> None:
 
 def test_a_from_at_the_start_of_a_line_stays_as_it_is() -> None:
     assert ready(letter("From me\n")).content.endswith(b"\r\n\r\nFrom me\r\n")
+
+
+@pytest.mark.parametrize("version", ["", "MIME-Version: 1.0\n"])
+def test_a_message_that_is_encoded_here_says_once_that_it_is_mime(version: str) -> None:
+    """Without that a receiver need not decode it (RFC 2045 §4)."""
+    head = f"From: a@b.example\nTo: c@d.example\n{version}"
+    long = email.message_from_string(f"{head}\n{'ab ' * 400}\n")
+    assert octets(ready(long)).count(b"MIME-Version: 1.0") == 1
+    short = email.message_from_string(f"{head}\nab\n")
+    assert octets(ready(short)).count(b"MIME-Version") == bool(version), "what is not encoded stays"
