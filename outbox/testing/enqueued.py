@@ -96,6 +96,11 @@ class EnqueuedEmail(Parsed):
         shown = {address.lower() for address in self.to + self.cc}
         return tuple(address for address in self.recipients if address.lower() not in shown)
 
+    @property
+    def is_redacted(self) -> bool:
+        """Whether its headers and texts were removed, as with `redact="when sent"`."""
+        return not self.octets
+
     @classmethod
     def of(cls, found: WholeEmail) -> Self:
         """Return what the store has read."""

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..domain.delivery.transaction import Phase
+from .wanted import bare_addresses, on_the_wire
 
 _PHASES = {phase.upper(): phase for phase in (Phase.MAIL, Phase.RCPT, Phase.DATA, Phase.DOT)}
 
@@ -87,6 +88,6 @@ class Replies:
             raise ValueError("at MAIL the recipients are not known yet: give no to=")
         if times is not None and times < 1:
             raise ValueError("times is a number from 1; without it a rule is always used")
-        address = None if to is None else to.lower()
+        address = None if to is None else on_the_wire(*bare_addresses("to", to))
         with self._lock:
             self._rules.append(_Rule(phase=phase, reply=reply, to=address, left=times))

@@ -58,7 +58,6 @@ def test_an_email_that_is_as_wanted_passes(
 @pytest.mark.parametrize(
     "wanted",
     [
-        {"to": "cc@x.example"},
         {"to": ["ada@x.example", "bob@x.example"]},
         {"subject": "Order"},
         {"subject_contains": "order"},
@@ -176,3 +175,48 @@ def test_a_filter_that_any_email_would_match_is_refused(
     for ask in (tester.emails, tester.assert_enqueued, tester.assert_nothing_enqueued):
         with pytest.raises(ValueError, match="would match any email"):
             ask(**filters)
+
+
+@pytest.mark.parametrize("to", ["jo@bücher.example", "JO@xn--bcher-kva.example"])
+def test_an_international_domain_is_the_same_in_each_of_its_forms(
+    shop: Shop, tester: OutboxTester, to: str
+) -> None:
+    email = enqueue(shop, "jo@bücher.example")
+    assert tester.assert_enqueued(to=to).id == email
+    with pytest.raises(AssertionError):
+        tester.assert_nothing_enqueued(to=to)
+
+
+@pytest.mark.parametrize(
+    "to", ["Ada <ada@x.example>", ("Ada", "ada@x.example"), "ada@x.example ", "ada", [""]], ids=str
+)
+def test_what_is_no_bare_address_is_no_filter(shop: Shop, tester: OutboxTester, to: Any) -> None:
+    enqueue(shop, "ada@x.example")
+    for ask in (tester.emails, tester.assert_enqueued, tester.assert_nothing_enqueued):
+        with pytest.raises(ValueError, match="is no address without a name"):
+            ask(to=to)
+
+
+@pytest.mark.parametrize("name", ["Cc", "Bcc"])
+def test_who_gets_a_copy_has_not_been_spared(shop: Shop, tester: OutboxTester, name: str) -> None:
+    with shop.session() as session:
+        made = message("ada@x.example")
+        made[name] = "boss@x.example"
+        shop.outbox.enqueue(made, session=session)
+        session.commit()
+    assert tester.emails(to="boss@x.example") == ()
+    with pytest.raises(AssertionError, match=r"^1 email was enqueued"):
+        tester.assert_nothing_enqueued(to="boss@x.example")
+    tester.assert_nothing_enqueued(to="bob@x.example")
+
+
+def test_an_email_that_was_redacted_may_have_had_any_text(shop: Shop, tester: OutboxTester) -> None:
+    enqueue(shop, "ada@x.example", subject="Your code", text="1234", redact="when sent", tag="code")
+    tester.drain()
+    assert tester.assert_enqueued(to="ada@x.example", tag="code").is_redacted
+    assert tester.emails(subject="Your code") == ()
+    for wanted in ({"subject": "Your code"}, {"text_contains": "1234"}, {"to": "ada@x.example"}):
+        with pytest.raises(AssertionError, match=r"^1 email was enqueued"):
+            tester.assert_nothing_enqueued(**wanted)  # type: ignore[arg-type]
+    tester.assert_nothing_enqueued(subject="Your code", to="bob@x.example")
+    tester.assert_nothing_enqueued(subject="Your code", tag="other")

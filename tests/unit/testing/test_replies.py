@@ -58,3 +58,11 @@ def test_the_last_rule_that_fits_counts_until_it_is_used_up() -> None:
 def test_a_wrong_rule_is_refused(step: str, code: int, options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Replies().at(step, code, **options)
+
+
+def test_a_recipient_is_meant_in_each_form_of_its_domain() -> None:
+    replies = Replies()
+    replies.at("RCPT", 550, to="jo@bücher.example")
+    assert ask(replies, "jo@xn--bcher-kva.example") == "550"
+    with pytest.raises(ValueError, match="is no address without a name"):
+        replies.at("RCPT", 550, to="Jo <jo@x.example>")
