@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ..domain.delivery.transaction import Phase
-from .wanted import bare_addresses, on_the_wire
+from .addresses import bare_addresses, on_the_wire
 
 _PHASES = {phase.upper(): phase for phase in (Phase.MAIL, Phase.RCPT, Phase.DATA, Phase.DOT)}
 

@@ -8,8 +8,7 @@ from difflib import SequenceMatcher, ndiff
 from typing import NamedTuple, TypedDict
 
 from ..domain.config.hint import hint
-from ..domain.errors import InvalidMessage
-from ..domain.header.address import check_address
+from .addresses import bare_addresses, on_the_wire
 from .enqueued import EnqueuedEmail
 
 BEGINNING = 80
@@ -126,26 +125,6 @@ class Wanted:
 
     def _given(self) -> Iterator[tuple[str, object]]:
         return ((name, value) for name, value in vars(self).items() if value is not None)
-
-
-def bare_addresses(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the addresses; raise ValueError, with the name of the argument, for anything else."""
-    found = (given,) if isinstance(given, str) else tuple(given)
-    for one in found:
-        try:
-            check_address(one, name)
-        except InvalidMessage as error:
-            told = f"{name}={one!r} is no address without a name, such as ada@shop.example"
-            raise ValueError(f"{told}: {error.rule}") from None
-    return found
-
-
-def on_the_wire(address: str) -> str:
-    """Return the address as servers see it, its domain in ASCII, without regard to case."""
-    try:
-        return check_address(address, "to").lower()
-    except InvalidMessage:
-        return address.lower()
 
 
 def _nearest(text: str, wanted: str) -> str:
