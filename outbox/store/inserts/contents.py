@@ -119,7 +119,9 @@ def find(connection: Connection, database: Database, new: NewContent, digest: by
         first_id = connection.execute(select(content.c.id).where(same).limit(1)).scalar()
         if first_id is None:
             return None
-        same = content.c.id == first_id
+        # That read saw the transaction's snapshot. The content may have been emptied since, so the
+        # locking read, which sees the newest row, asks for the same once more.
+        same &= content.c.id == first_id
     # The lock keeps the purge away until this transaction ends. A row that the purge has locked is
     # skipped.
     one = select(content.c.id).where(same).limit(1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import select
 
+from outbox import Status
 from outbox.store.erasure import contents, find
 from outbox.store.queries import id_scan
 from outbox.worker.drain import drain
@@ -82,6 +84,23 @@ def test_a_content_that_another_person_waits_for_stays(shop: Shop, catcher: Catc
     drain(shop.runtime)
     assert [mail.recipients for mail in catcher.emails] == [(BOB,)]
     assert SAID.encode() in catcher.emails[0].content
+
+
+def test_an_enqueue_does_not_use_a_content_that_was_emptied_since_its_transaction_began(
+    shop: Shop, catcher: Catcher
+) -> None:
+    """On MariaDB the request's plain reads still see the content as it was."""
+    write(shop, ADA)
+    drain(shop.runtime)
+    with shop.session() as session:
+        assert session.execute(select(shop.orders)).all() == []
+        assert shop.outbox.erase(ADA).is_whole
+        shop.outbox.enqueue(message(BOB, text=SAID * 5000), session=session)
+        session.commit()
+    drain(shop.runtime)
+    assert shop.statuses() == [Status.SENT, Status.SENT]
+    assert [mail.recipients for mail in catcher.emails] == [(ADA,), (BOB,)]
+    assert SAID.encode() in catcher.emails[1].content
 
 
 def test_emails_to_the_same_two_people_lose_their_content_with_the_last(shop: Shop) -> None:

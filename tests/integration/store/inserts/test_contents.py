@@ -102,9 +102,12 @@ def test_a_content_of_an_open_transaction_is_stored_again_without_waiting(
 
 
 @SERVERS
+@pytest.mark.parametrize("stored", [False, True], ids=["a new one", "a stored one"])
 def test_no_enqueue_waits_for_an_open_transaction_with_a_large_content(
-    shop: Shop, rival: ThreadPoolExecutor
+    shop: Shop, rival: ThreadPoolExecutor, stored: bool
 ) -> None:
+    for text in (TERMS, OTHER) if stored else ():
+        commit_terms(shop, text=text)
     with shop.session() as session:
         terms(shop, session)
         rival.submit(shop.enqueue).result(PATIENCE)
