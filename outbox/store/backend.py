@@ -269,6 +269,7 @@ _MYSQL = Backend(
     identity=mysql_server.identity,
     may_call=function_calls.may_call,
     idle_warnings=mysql_server.idle_warnings,
+    replica_warnings=mysql_server.replica_warnings,
     packet_warnings=mysql_server.packet_warnings,
 )
 _BACKENDS = {"postgresql": _POSTGRESQL, "sqlite": _SQLITE, "mysql": _MYSQL, "mariadb": _MYSQL}

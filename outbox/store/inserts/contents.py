@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from zlib import crc32
@@ -19,8 +19,8 @@ from sqlalchemy import (
 from sqlalchemy import insert as insert_into
 
 from ..connection.database import Database
-from ..connection.list_parts import is_among_bound
-from ..connection.row_locks import kept
+from ..connection.list_parts import is_among, is_among_bound
+from ..connection.row_locks import free, kept
 from ..encryption.cipher import Cipher
 from ..encryption.parts import Content, seal_content
 from ..new_email import NewContent
@@ -135,6 +135,20 @@ def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict
     """
     rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))}).all()
     return {found: Content(body, key) for found, crc, key, body in rows if crc32(body) == crc}
+
+
+def read_from_primary(
+    connection: Connection, database: Database, ids: Collection[int]
+) -> dict[int, Content]:
+    """Return the contents as `read` does, in a transaction, and from no replica that lags behind.
+
+    A proxy may send plain reads to a replica. It sends a locking read to the primary, and then all
+    that follows in the transaction. Locked rows are read too, so this waits for nobody.
+    """
+    content = database.tables.content.c
+    locking = select(content.id).where(is_among(database, content.id, ids)).order_by(content.id)
+    connection.execute(free(locking)).all()
+    return read(connection, database, ids)
 
 
 def _among(database: Database) -> Select[int, int, str | None, bytes]:

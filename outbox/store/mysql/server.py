@@ -8,6 +8,13 @@ from sqlalchemy import Connection
 
 _IDENTITY = "SELECT @@hostname, @@port, @@datadir, database()"
 
+_READ_ONLY = "SELECT @@global.read_only, @@global.innodb_read_only"
+_REPLICA = (
+    "plain reads go to a replica, or to a server that is read-only: workers see old figures and no"
+    " new emails. Send all of the app's statements to the primary (with MaxScale by readconnroute"
+    " and router_options=master, with ProxySQL by a rule for the app's user)"
+)
+
 
 def identity(connection: Connection) -> Hashable:
     """Return a value that identifies the server and the database. It needs no privilege."""
@@ -19,6 +26,16 @@ def idle_warnings(connection: Connection) -> list[str]:
     name = "idle_transaction_timeout"
     limit = connection.exec_driver_sql(f"SHOW VARIABLES WHERE variable_name = '{name}'").first()
     return [f"{name} is 0"] if limit is not None and int(limit[1]) == 0 else []
+
+
+def replica_warnings(connection: Connection) -> list[str]:
+    """Return a warning if this connection, which is in autocommit, reads from a replica.
+
+    A proxy that distributes reads sends this statement where it sends those of a sweep. On Aurora's
+    replicas only InnoDB is read-only.
+    """
+    values = connection.exec_driver_sql(_READ_ONLY).one()
+    return [_REPLICA] if any(str(value) not in ("0", "OFF") for value in values) else []
 
 
 def packet_warnings(connection: Connection, size: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from ...domain.message.merge_template import Template, merged
 from ...store.connection.database import Database
@@ -111,8 +112,13 @@ class ContentReader:
             self._contents = self._read_alone(self._order[place].content_id)
 
     def _read(self, wanted: Collection[int]) -> dict[int, Content]:
+        """Read contents, and once more from the primary where a replica may not have them yet."""
         database = self._database
-        return database.read(lambda connection: contents.read(connection, database, wanted))
+        found = database.read(lambda connection: contents.read(connection, database, wanted))
+        if left := set(wanted) - found.keys():
+            again = partial(contents.read_from_primary, database=database, ids=left)
+            found |= database.run(again)
+        return found
 
     def _read_alone(self, content_id: int) -> dict[int, Content]:
         """Read one content, whatever the database answers meanwhile.

@@ -10,8 +10,14 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, event, make_url
 
 from outbox.store.connection.database import Database
-from outbox.store.queries.inspect_schema import Schema, durability_warnings, inspect_schema
+from outbox.store.queries.inspect_schema import (
+    Schema,
+    durability_warnings,
+    inspect_schema,
+    replica_warnings,
+)
 from outbox.store.schema.version import VERSION
+from tests.support.servers.databases.mariadb import MariaDB
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
 
@@ -108,3 +114,14 @@ def test_a_postgresql_whose_reads_go_to_a_replica_is_told(shops: Shops, database
         shop = shops.open_on(create_engine(database_url, connect_args=arguments))
         told = "plain reads go to a replica" in runner(shop)("check", code=1).output
         assert told is bool(arguments)
+
+
+@pytest.mark.databases("mariadb")
+def test_a_mariadb_whose_reads_go_to_a_replica_is_told(shop: Shop) -> None:
+    """A replica is read-only, for all but its administrator."""
+    assert replica_warnings(shop.database) == []
+    with MariaDB(durable=False, options=["--read-only"]) as replica:
+        engine = create_engine(replica.new_database())
+        (told,) = replica_warnings(Database(engine, shop.tables))
+        engine.dispose()
+    assert "plain reads go to a replica" in told
