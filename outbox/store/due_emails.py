@@ -9,6 +9,7 @@ from sqlalchemy import CTE, BindParameter, Select, or_, select
 from ..domain.delivery.outcome import ALONE_FROM
 from ..domain.delivery.status import Status
 from ..domain.scheduling.claim_plan import ClaimRequest
+from .connection.row_locks import locking
 from .schema.clock import clock
 from .schema.tables import Tables
 
@@ -27,9 +28,7 @@ def due_statement(tables: Tables, request: ClaimRequest, now: clock) -> Select[i
         .order_by(email.c.due_at, email.c.id)
         .limit(request.size)
     )
-    # SQL Server has no SKIP LOCKED: SQLAlchemy drops the clause there, and the hint replaces it.
-    due = due.with_hint(email, "WITH (ROWLOCK, UPDLOCK, READPAST)", "mssql")
-    return due.with_for_update(skip_locked=True)
+    return locking(due, email, skip_locked=True)
 
 
 def most_alone(request: ClaimRequest) -> int:

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar, TypeVarTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    FromClause,
     Row,
     Select,
     select,
@@ -34,7 +35,8 @@ its body goes with its end."""
 def lock(connection: Connection, database: Database, which: ColumnElement[bool]) -> list[Locked]:
     """Lock the emails that fulfil `which` and that are free; return their rows."""
     email = database.tables.email.c
-    return list(connection.execute(free(rows(database).where(which).order_by(email.id))))
+    found = rows(database).where(which).order_by(email.id)
+    return list(connection.execute(free(found, database.tables.email)))
 
 
 def lock_ids(
@@ -42,16 +44,17 @@ def lock_ids(
 ) -> frozenset[int]:
     """Lock emails as `lock` does; return only their ids."""
     email = database.tables.email.c
-    return _ids(connection, free(select(email.id).where(which).order_by(email.id)))
+    found = select(email.id).where(which).order_by(email.id)
+    return _ids(connection, free(found, database.tables.email))
 
 
 def lock_by_id(
     connection: Connection, database: Database, which: ColumnElement[bool]
 ) -> dict[int, Locked]:
     """Lock the emails that fulfil `which` in the order of their ids. Wait for locked ones."""
-    email = database.tables.email.c
-    statement = rows(database).where(which).order_by(email.id).with_for_update(key_share=True)
-    return {row.id: row for row in connection.execute(statement)}
+    email = database.tables.email
+    found = locking(rows(database).where(which).order_by(email.c.id), email, key_share=True)
+    return {row.id: row for row in connection.execute(found)}
 
 
 def lock_claim(
@@ -63,7 +66,7 @@ def lock_claim(
     for dialect in ("mysql", "mariadb"):
         # To get the order of ids, it would otherwise read all rows of the table.
         statement = statement.with_hint(email, "FORCE INDEX (ix_outbox_email_token)", dialect)
-    return _ids(connection, free(statement))
+    return _ids(connection, free(statement, email))
 
 
 def on_free(
@@ -82,9 +85,25 @@ def rows(database: Database) -> Select[int, int, int, bool]:
     return select(email.id, email.unknown_count, email.recipients, email.redact)
 
 
-def free(statement: Select[*Columns]) -> Select[*Columns]:
-    """Return the statement so that it locks the free rows and skips the others."""
-    return statement.with_for_update(key_share=True, skip_locked=True)
+def free(statement: Select[*Columns], table: FromClause) -> Select[*Columns]:
+    """Return the statement so that it locks the table's free rows and skips the others."""
+    return locking(statement, table, key_share=True, skip_locked=True)
+
+
+def locking(
+    statement: Select[*Columns],
+    table: FromClause,
+    *,
+    key_share: bool = False,
+    skip_locked: bool = False,
+) -> Select[*Columns]:
+    """Return the statement so that it locks rows of the table; with `key_share` not their keys.
+
+    SQL Server has no FOR UPDATE: SQLAlchemy drops it there, and the hint replaces it.
+    """
+    hint = "WITH (ROWLOCK, UPDLOCK, READPAST)" if skip_locked else "WITH (ROWLOCK, UPDLOCK)"
+    hinted = statement.with_hint(table, hint, "mssql")
+    return hinted.with_for_update(key_share=key_share, skip_locked=skip_locked)
 
 
 def kept(connection: Connection, statement: Select[*Columns]) -> Select[*Columns]:

@@ -25,6 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from ..harmless_log import harmless_log
 from .database import Database
 from .list_parts import parts
+from .row_locks import locking
 
 Result = TypeVar("Result")
 
@@ -78,8 +79,8 @@ def lock(
     """
     wanted, found = sorted(names), list[Any]()
     for part in parts(wanted):
-        free = rows.where(key.in_(part)).order_by(key).with_for_update(skip_locked=True)
-        found += connection.execute(free).all()
+        named = rows.where(key.in_(part)).order_by(key)
+        found += connection.execute(locking(named, key.table, skip_locked=True)).all()
     if len(found) < len(wanted):
         _explain(connection, key, wanted, {getattr(row, key.name) for row in found}, absent)
     for name in wanted if database.avoided else ():
@@ -164,8 +165,8 @@ def no_longer_avoided(database: Database, table: Hashable, name: str) -> None:
 def lock_free(connection: Connection, table: Table, which: ColumnElement[bool]) -> Sequence[str]:
     """Lock the rows that fulfil `which` and are free; return their keys."""
     (key,) = table.primary_key
-    free = select(key).where(which).order_by(key).with_for_update(skip_locked=True)
-    return connection.execute(free).scalars().all()
+    found = select(key).where(which).order_by(key)
+    return connection.execute(locking(found, table, skip_locked=True)).scalars().all()
 
 
 def update_free(
@@ -191,7 +192,7 @@ def update_free_alone(
         database.run(lambda connection: update_free(connection, table, which, **values))
         return
     (key,) = table.primary_key
-    free = select(key).where(which).with_for_update(skip_locked=True)
+    free = locking(select(key).where(which), table, skip_locked=True)
     changed = update(table).where(key.in_(free), which).values(**values)
     database.run_each(lambda connection: connection.execute(changed))
 

@@ -41,6 +41,7 @@ from ...domain.delivery.breaker_timing import (
     open_seconds,
 )
 from ..connection.database import Database
+from ..connection.row_locks import locking
 from ..connection.shared_rows import change_or_insert, lock, run_patiently, update_free
 from ..records import Breaker
 from ..schema.clock import utc
@@ -234,9 +235,8 @@ def hurry(database: Database, servers: Collection[str]) -> int:
 
     def work(connection: Connection) -> int:
         now = utc(connection.execute(select(database.now())).scalar_one())
-        waiting = (
-            select(table).where(mine).order_by(table.c.server).with_for_update(skip_locked=True)
-        )
+        ordered = select(table).where(mine).order_by(table.c.server)
+        waiting = locking(ordered, table, skip_locked=True)
         found = connection.execute(waiting).all()
         for row in found:
             failed_at = utc(row.retry_at) - timedelta(seconds=ALERT_PAUSE)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, or_, select, update
 
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..connection.row_locks import locking
 from ..connection.shared_rows import insert_absent, update_free
 
 UNKNOWN = "unknown"
@@ -55,7 +56,7 @@ def bump(connection: Connection, database: Database, name: str, by: int = 1) -> 
     table = database.tables.counter
     ours = or_(table.c.name == name, table.c.name.startswith(name + _MORE, autoescape=True))
     free = select(table.c.name).where(ours).order_by(table.c.name).limit(1)
-    found = connection.execute(free.with_for_update(skip_locked=True)).scalar()
+    found = connection.execute(locking(free, table, skip_locked=True)).scalar()
     if found is not None:
         more = update(table).where(table.c.name == found)
         connection.execute(more.values(value=table.c.value + by))

@@ -36,6 +36,7 @@ from sqlalchemy import (
 from ...domain.fleet import ProcessId
 from ..connection.database import Database
 from ..connection.error_codes import may_be_of_a_row
+from ..connection.row_locks import locking
 from ..connection.shared_rows import LockedElsewhere, no_longer_avoided, run_patiently
 from .circuit_breaker import forget_prober
 
@@ -78,7 +79,7 @@ def _renewed(
     table = database.tables.lease
     ours = table.alias("ours")  # its rows are locked in one order, so two lockers cannot deadlock
     listed = select(ours.c.token).where(ours.c.token.in_(tokens)).order_by(ours.c.token)
-    free = listed.with_for_update(skip_locked=True)
+    free = locking(listed, ours, skip_locked=True)
     values = {"expires_at": database.now(lease_seconds), "suspected_at": None}
     if database.facts.returning:
         renewal = update(table).where(table.c.token.in_(free)).values(**values)
@@ -120,7 +121,7 @@ def let_run_out(connection: Connection, database: Database, tokens: Collection[U
     """
     lease = database.tables.lease
     locked = select(lease.c.token).where(lease.c.token.in_(tokens)).order_by(lease.c.token)
-    free = connection.execute(locked.with_for_update(skip_locked=True)).scalars().all()
+    free = connection.execute(locking(locked, lease, skip_locked=True)).scalars().all()
     over = update(lease).where(lease.c.token.in_(free), lease.c.expires_at > database.now())
     connection.execute(over.values(expires_at=database.now(), server=None))
 
@@ -176,7 +177,7 @@ def _free(database: Database) -> Select[UUID]:
     """Return the statement that locks the lease of `claim`, and skips it if others have it."""
     ours = database.tables.lease.alias("ours")
     claimed = select(ours.c.token).where(ours.c.token == bindparam("claim"))
-    return claimed.with_for_update(skip_locked=True)
+    return locking(claimed, ours, skip_locked=True)
 
 
 def decline(database: Database, token: UUID) -> None:

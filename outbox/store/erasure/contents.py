@@ -11,6 +11,7 @@ from ...domain.delivery.status import FINISHED
 from ...domain.header.address import suppression_key
 from ..connection.database import Database
 from ..connection.list_parts import is_among
+from ..connection.row_locks import locking
 from ..redaction import NO_BODY
 
 _LOOKED_AT = 100
@@ -37,9 +38,10 @@ def judge(
     own = {row.content_id for row in given if not row.headers}  # no other email can have it
     look = _Look(connection, database, ids, suppression_key(address))
     chosen = {one for one in {row.content_id for row in given} - own if not look.is_shared(one)}
-    content = database.tables.content.c
-    found = select(content.id).where(is_among(database, content.id, chosen)).order_by(content.id)
-    locked = set(connection.execute(found.with_for_update(skip_locked=True)).scalars())
+    content = database.tables.content
+    found = select(content.c.id).where(is_among(database, content.c.id, chosen))
+    free = locking(found.order_by(content.c.id), content, skip_locked=True)
+    locked = set(connection.execute(free).scalars())
     locked = {one for one in locked if not look.is_shared(one)} if chosen else set()
     needed = {one for one in locked if look.is_needed(one)}
     return Judged(own=frozenset(own | locked - needed), busy=frozenset(chosen - locked | needed))

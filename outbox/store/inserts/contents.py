@@ -145,9 +145,9 @@ def read_from_primary(
     A proxy may send plain reads to a replica. It sends a locking read to the primary, and then all
     that follows in the transaction. Locked rows are read too, so this waits for nobody.
     """
-    content = database.tables.content.c
-    locking = select(content.id).where(is_among(database, content.id, ids)).order_by(content.id)
-    connection.execute(free(locking)).all()
+    content = database.tables.content
+    found = select(content.c.id).where(is_among(database, content.c.id, ids))
+    connection.execute(free(found.order_by(content.c.id), content)).all()
     return read(connection, database, ids)
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from ...domain.jobs.order import JobState
 from ..connection.database import Database
+from ..connection.row_locks import locking
 from ..encryption.cipher import MissingKey
 from ..erasure.naming import names
 from . import row as rows
@@ -22,7 +23,7 @@ def forget_person(connection: Connection, database: Database, address: str) -> N
     Filters that cannot be decrypted may name it, so they are removed, too.
     """
     job = database.tables.job
-    for row in connection.execute(select(job).with_for_update()).all():
+    for row in connection.execute(locking(select(job), job)).all():
         filters: dict[str, str | None] = json.loads(row.filters)
         naming = {name: None for name, text in filters.items() if names(text, address)}
         if not naming and not _is_sealed_about(database, row, address):

@@ -14,6 +14,7 @@ from ...domain.jobs.order import Action, JobState, Order, text_of, texts_of, val
 from ...domain.jobs.pace import share
 from ...domain.search.place import Place, read_place
 from ..connection.database import Database
+from ..connection.row_locks import locking
 from ..encryption.cipher import MissingKey, Part
 from ..report_records import Job
 from ..schema.audit_tables import RESULT_LENGTH
@@ -68,7 +69,7 @@ def lock(connection: Connection, database: Database, job_id: int) -> Row[Any] | 
     """Lock a running job; None where another sweep has it, or it does not run any more."""
     job = database.tables.job
     ours = select(job).where(job.c.id == job_id, job.c.state == JobState.RUNNING.value)
-    return connection.execute(ours.with_for_update(skip_locked=True)).one_or_none()
+    return connection.execute(locking(ours, job, skip_locked=True)).one_or_none()
 
 
 def change(

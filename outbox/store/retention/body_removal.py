@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from ..connection.database import Database
 from ..connection.list_parts import among
+from ..connection.row_locks import locking
 from ..inserts.contents import inserted_id
 from ..redaction import NO_BODY, NOTHING_OWN, has_body
 from .horizons import Horizons, past
@@ -53,8 +54,8 @@ def _locked(
     email = database.tables.email.c
     whole = past(database, horizons) & has_body(database)
     statement = select(email.id, email.content_id).where(among(database, ids), whole)
-    locked = statement.order_by(email.id).with_for_update(skip_locked=True)
-    return connection.execute(locked).all()
+    ordered = statement.order_by(email.id)
+    return connection.execute(locking(ordered, database.tables.email, skip_locked=True)).all()
 
 
 def _empty_content(connection: Connection, database: Database) -> int:

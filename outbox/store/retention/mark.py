@@ -13,6 +13,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
+from ..connection.row_locks import locking
 from ..schema.clock import utc
 
 LEASE = 60.0
@@ -31,8 +32,8 @@ def take(connection: Connection, database: Database, token: UUID) -> datetime | 
     table = database.tables.purge
     if connection.execute(select(table.c.id)).first() is None:
         _make(connection, database)
-    mark = select(table, database.now().label("now")).with_for_update(skip_locked=True)
-    row = connection.execute(mark).one_or_none()
+    mark = select(table, database.now().label("now"))
+    row = connection.execute(locking(mark, table, skip_locked=True)).one_or_none()
     # A host that vanished within a chunk keeps the mark locked, and no purge may wait for it.
     if row is None or _is_leased(row):
         return None
@@ -63,7 +64,7 @@ def lock(connection: Connection, database: Database, token: UUID) -> Any:
     """
     table = database.tables.purge
     mine = select(table, database.now().label("now")).where(table.c.token == token)
-    row = connection.execute(mine.with_for_update(skip_locked=True)).one_or_none()
+    row = connection.execute(locking(mine, table, skip_locked=True)).one_or_none()
     if row is None:
         seen = connection.execute(mine).one_or_none()
         # Past its lease a purge stops to try: whoever has the mark may have taken the lease.
@@ -83,7 +84,7 @@ def release(connection: Connection, database: Database, token: UUID) -> bool:
     """End the lease; return False if it stays, because another transaction has the mark locked."""
     table = database.tables.purge
     mine = select(table.c.id).where(table.c.token == token)
-    if connection.execute(mine.with_for_update(skip_locked=True)).first() is None:
+    if connection.execute(locking(mine, table, skip_locked=True)).first() is None:
         return connection.execute(mine).first() is None
     ended = update(table).where(table.c.token == token)
     connection.execute(ended.values(token=None, expires_at=None))

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, select
 
 from ..connection.database import Database
 from ..connection.list_parts import is_among
+from ..connection.row_locks import locking
 from ..deletion import delete_keyed
 from ..lookup.forget import forget
 from .horizons import Horizons, past
@@ -55,4 +56,4 @@ def _locked(
         .where(is_among(database, email.id, ids), past(database, horizons))
         .order_by(email.id)
     )
-    return connection.execute(statement.with_for_update(skip_locked=True)).all()
+    return connection.execute(locking(statement, database.tables.email, skip_locked=True)).all()

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, select
 
 from ..connection.database import Database
 from ..connection.list_parts import is_among
+from ..connection.row_locks import locking
 from ..deletion import delete_keyed
 
 
@@ -41,9 +42,10 @@ def lock_last(
     last = sorted(content for content, email in newest.items() if email in ids)
     if not last:
         return [], rows
-    content = database.tables.content.c
-    statement = select(content.id).where(is_among(database, content.id, last)).order_by(content.id)
-    locked = connection.execute(statement.with_for_update(skip_locked=True)).scalars().all()
+    content = database.tables.content
+    found = select(content.c.id).where(is_among(database, content.c.id, last))
+    free = locking(found.order_by(content.c.id), content, skip_locked=True)
+    locked = connection.execute(free).scalars().all()
     busy = set(last) - set(locked)
     return list(locked), [row for row in rows if row.content_id not in busy]
 

@@ -19,6 +19,7 @@ from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
 from ..connection.list_parts import parts
+from ..connection.row_locks import locking
 from ..connection.shared_rows import insert_alone
 from ..control.counter import FOLDED
 from ..deletion import delete_keyed
@@ -89,7 +90,7 @@ def _takes_the_turn(connection: Connection, database: Database, now: int) -> boo
     """Lock the mark; return False if another fold has it, or ran just now."""
     table = database.tables.counter
     mark = select(table.c.value).where(table.c.name == FOLDED)
-    found = connection.execute(mark.with_for_update(skip_locked=True)).scalar()
+    found = connection.execute(locking(mark, table, skip_locked=True)).scalar()
     return found is not None and _is_over(found, now)
 
 

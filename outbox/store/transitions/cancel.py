@@ -11,7 +11,7 @@ from ...domain.delivery.status import Status, sources
 from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.list_parts import among
-from ..connection.row_locks import Locked, rows
+from ..connection.row_locks import Locked, locking, rows
 from ..end_emails import end_emails
 from ..session.unread_results import refuse_unread
 
@@ -85,7 +85,7 @@ def _lock(
     if database.facts.one_writer:  # a write that changes nothing takes the write lock
         written = update(email).where(which).values(recipients=email.c.recipients)
         return connection.execute(written.returning(*wanted.selected_columns)).all()
-    locked = wanted.order_by(email.c.id).with_for_update(key_share=True)
+    locked = locking(wanted.order_by(email.c.id), email, key_share=True)
     return connection.execute(locked).all()
 
 

@@ -23,7 +23,7 @@ def expire(database: Database) -> int:
         # Ordered by the index: ordered by id, the planner may read every email to find the few.
         # The order of other locks does not matter here, because locked rows are skipped.
         statement = rows(database).where(over).order_by(*by_expiry(email)).limit(EXPIRE_CHUNK)
-        found = {row.id: row for row in connection.execute(free(statement))}
+        found = {row.id: row for row in connection.execute(free(statement, email))}
 
         def end_these(ids: frozenset[int]) -> None:
             end_emails(connection, database, [found[email_id] for email_id in ids], Status.EXPIRED)

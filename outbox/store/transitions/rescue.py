@@ -27,7 +27,7 @@ from ..connection.endings import Ending, note_endings
 from ..connection.error_codes import describe, may_be_of_a_row
 from ..connection.list_parts import among, parts
 from ..connection.one_by_one import each_for_itself
-from ..connection.row_locks import lock, lock_claim, seen
+from ..connection.row_locks import lock, lock_claim, locking, seen
 from ..control import locked_leases
 from ..control.circuit_breaker import forget_prober, give_back_probe
 from ..control.counter import UNKNOWN, bump
@@ -108,8 +108,8 @@ def _note_overdue(database: Database) -> None:
             is_not_noted(database),
         )
         .order_by(lease.c.token)
-        .with_for_update(skip_locked=True)
     )
+    overdue = locking(overdue, lease, skip_locked=True)
     noted = {"suspected_at": database.now()}
 
     def work(connection: Connection) -> None:
@@ -153,11 +153,8 @@ def _rescue_one(
 ) -> Rescued | None:
     """Judge one lease; return None if its row is locked, or if it is not overdue any more."""
     lease, ours = database.tables.lease, database.tables.email.c.token == token
-    row = connection.execute(
-        select(lease)
-        .where(lease.c.token == token, _overdue(database, settings.lease))
-        .with_for_update(skip_locked=True)
-    ).one_or_none()
+    mine = select(lease).where(lease.c.token == token, _overdue(database, settings.lease))
+    row = connection.execute(locking(mine, lease, skip_locked=True)).one_or_none()
     if row is None:  # renewed, finished or rescued by another sweep since the read, or locked
         return None
     if row.started_at is not None and locked_leases.was_locked(database, token):

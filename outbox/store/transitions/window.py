@@ -14,7 +14,7 @@ from ...domain.delivery.transaction import Verdict
 from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.list_parts import among
-from ..connection.row_locks import lock_ids
+from ..connection.row_locks import lock_ids, seen
 from ..control import lease
 from ..control.counter import UNKNOWN, bump
 from ..records import Advanced, EmailResult, Progress, WindowChange
@@ -198,5 +198,10 @@ def _open(
         found = opening.where(ours, among(database, ids)).returning(email.c.id)
         return frozenset(connection.execute(found).scalars())
     opened = lock_ids(connection, database, ours & among(database, ids))
-    connection.execute(opening.where(email.c.token == token, among(database, opened)))
-    return opened
+    mine = email.c.token == token
+    if connection.execute(opening.where(mine, among(database, opened))).rowcount == len(opened):
+        return opened
+    # This database has not kept the rows locked: only those that the write has found are open.
+    return seen(
+        connection, database, mine & (email.c.status == Status.SENDING) & among(database, opened)
+    )

@@ -19,6 +19,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 import outbox
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
+from outbox.store.connection import row_locks
 from outbox.store.connection.row_locks import kept
 from outbox.store.due_emails import due_statement
 from outbox.store.postgresql import claim as postgresql_claim
@@ -80,6 +81,41 @@ def test_sql_server_says_skip_locked_as_a_hint_and_not_as_a_clause(tables: Table
     assert "FOR UPDATE" not in text
     assert "SELECT TOP" in text
     assert "sysdatetimeoffset()" in text
+
+
+@pytest.mark.parametrize(
+    ("lock", "hint"),
+    [
+        (row_locks.lock, "WITH (ROWLOCK, UPDLOCK, READPAST)"),
+        (row_locks.lock_ids, "WITH (ROWLOCK, UPDLOCK, READPAST)"),
+        (row_locks.lock_claim, "WITH (ROWLOCK, UPDLOCK, READPAST)"),
+        (row_locks.lock_by_id, "WITH (ROWLOCK, UPDLOCK)"),
+    ],
+)
+def test_sql_server_locks_emails_by_a_hint(tables: Tables, lock: Any, hint: str) -> None:
+    asked: list[Any] = []
+
+    class Nothing(list[Any]):
+        scalars = list.copy
+
+    def execute(statement: Any) -> Nothing:
+        asked.append(statement)
+        return Nothing()
+
+    connection: Any = SimpleNamespace(execute=execute)
+    lock(connection, SimpleNamespace(tables=tables), tables.email.c.id == 1)
+    assert f"FROM outbox_email {hint} WHERE" in sql(asked[0], "mssql")
+
+
+def test_each_lock_has_a_hint_for_sql_server() -> None:
+    """A `with_for_update` elsewhere would lock nothing there."""
+    store = Path(outbox.__file__).parent / "store"
+    texts = {str(path.relative_to(store)): path.read_text("utf-8") for path in store.rglob("*.py")}
+    # An enqueue locks so only where a plain read sees an old snapshot.
+    assert {name for name, text in texts.items() if ".with_for_update(" in text} == {
+        "connection/row_locks.py",
+        "transitions/enqueue.py",
+    }
 
 
 @pytest.mark.parametrize("name", ["mysql", "mariadb", "mssql"])
@@ -165,8 +201,7 @@ def test_rows_are_kept_in_words_that_the_server_knows(
 ASKED = {
     "backend.py": "chooses the ways",
     "connection/facts.py": "has the facts",
-    "connection/row_locks.py": "a hint that SQLAlchemy gives to one dialect",
-    "due_emails.py": "a hint that SQLAlchemy gives to one dialect",
+    "connection/row_locks.py": "hints that SQLAlchemy gives to one dialect",
     "postgresql/claim.py": "a prefix that SQLAlchemy gives to one dialect",
     "schema/clock.py": "SQLAlchemy compiles the clock for each dialect",
     "schema/column_types.py": "types and options by dialect",

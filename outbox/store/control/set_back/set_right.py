@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, select, update
 
 from ...connection.database import Database
+from ...connection.row_locks import locking
 from ...schema.clock import utc
 from .ahead import TERMS, is_breaker_ahead, is_lease_ahead
 
@@ -40,7 +41,7 @@ def _locked(
     connection: Connection, database: Database, table: Table, which: ColumnElement[bool]
 ) -> list[Any]:
     found = select(table, database.now().label("now")).where(which).order_by(*table.primary_key)
-    return list(connection.execute(found.with_for_update(skip_locked=True)).all())
+    return list(connection.execute(locking(found, table, skip_locked=True)).all())
 
 
 def _breaker_from_now(row: Any) -> dict[str, Any]:
