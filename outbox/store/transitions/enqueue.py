@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from ...domain.config.search_terms import LOOKED_UP, Term
@@ -33,6 +33,7 @@ ENQUEUE_CHUNK_BYTES = 16 * 1024 * 1024
 """The most emails in one statement, and their octets: memory does not grow with their number."""
 
 Item = TypeVar("Item")
+Columns = TypeVarTuple("Columns")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -206,15 +207,11 @@ class Writer:
 
     def _existing(self, key: str, new: NewEmail, *, newest: bool = False) -> Email | None:
         email = self.database.tables.email
-        statement = select(email).where(email.c.key == key)
-        if newest and self.database.facts.repeatable_read:
-            # A locking read sees the newest committed row, a plain read only the snapshot. The
-            # first read must not lock: without a row it locks the gap, and new keys there wait.
-            statement = statement.with_for_update(read=True)
+        statement = self._as_of(select(email).where(email.c.key == key), newest)
         row = self.connection.execute(statement).one_or_none()
         if row is None:
             return None
-        if not self._is_same(key, row.fingerprint, new):
+        if not self._is_same(key, row.fingerprint, new, newest=newest):
             raise KeyConflict(key)
         return Email(
             id=row.id,
@@ -228,7 +225,18 @@ class Writer:
             created=False,
         )
 
-    def _is_same(self, key: str, stored: bytes | None, new: NewEmail) -> bool:
+    def _as_of(self, statement: Select[*Columns], newest: bool) -> Select[*Columns]:
+        """Return the statement, so that it finds the `newest` rows if that is asked for.
+
+        A locking read sees the newest committed row, a plain read only the snapshot. The first
+        read must not lock: without a row it locks the gap, and new keys there wait.
+        """
+        locks = newest and self.database.facts.repeatable_read
+        return statement.with_for_update(read=True) if locks else statement
+
+    def _is_same(
+        self, key: str, stored: bytes | None, new: NewEmail, *, newest: bool = False
+    ) -> bool:
         """Whether the email with this key and this stored fingerprint is the new one.
 
         The fingerprint may be made with an earlier encryption key. If that key is gone, or an
@@ -242,7 +250,7 @@ class Writer:
         of = select(content.key_id, email.redacted_at).where(
             content.id == email.content_id, email.key == key
         )
-        row = self.connection.execute(of).one_or_none()
+        row = self.connection.execute(self._as_of(of, newest)).one_or_none()
         if row is None:  # it comes in the same run
             return False
         if row.redacted_at is not None:

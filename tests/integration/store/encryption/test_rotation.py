@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from outbox.domain.errors import KeyConflict
 from outbox.worker.drain import drain
@@ -83,6 +84,28 @@ def test_an_idempotency_key_means_the_same_email_after_a_rotation(shops: Shops, 
         assert write(shops.open(**config)) == 0
         with pytest.raises(KeyConflict):
             write(shops.open(**config), "Another text.")
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_so_it_does_where_a_process_with_the_old_key_has_just_enqueued_it(shops: Shops) -> None:
+    """On MariaDB a plain read in this transaction does not see that email."""
+    old, new = shops.open(**keys("k1")), shops.open(**keys("k2", "k1"))
+    with new.session() as session:
+        assert session.execute(select(new.orders)).all() == []
+        first = old.enqueue(key="order-1")
+        second = new.outbox.enqueue(message(), session=session, key="order-1")
+        assert (second.id, second.created) == (first.id, False)
+        session.commit()
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_another_email_that_it_has_just_enqueued_with_the_key_is_a_conflict(shops: Shops) -> None:
+    old, new = shops.open(**keys("k1")), shops.open(**keys("k2", "k1"))
+    with new.session() as session:
+        assert session.execute(select(new.orders)).all() == []
+        old.enqueue(key="order-1")
+        with pytest.raises(KeyConflict):
+            new.outbox.enqueue(message(text="Another text."), session=session, key="order-1")
 
 
 @pytest.mark.matrix
