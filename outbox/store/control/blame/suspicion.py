@@ -37,14 +37,16 @@ def suspect(
     If the server was silent to an email before, that email stays the suspect.
     """
     table = database.tables.breaker
+    # The reason first: MariaDB and MySQL assign from left to right, and it asks for the alert.
     values = {
+        "reason": case((table.c.alert == true(), table.c.reason), else_=reason[:REPLY_LENGTH]),
         "retry_at": database.now(seconds),
         "seen_at": database.now(),
         "suspect_id": case((table.c.cause == Cause.SILENCE, table.c.suspect_id), else_=email_id),
         "alert": or_(table.c.alert == true(), true() if alert else false()),
-        "reason": case((table.c.alert == true(), table.c.reason), else_=reason[:REPLY_LENGTH]),
     }  # fmt: skip
-    again = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**values)
+    suspected = is_in(database, server, BreakerState.SUSPECTED)
+    again = update(table).where(suspected).ordered_values(*values.items())
     row = {
         "state": BreakerState.SUSPECTED, "cause": Cause.EMAILS, "failures": 0, "alert": alert,
         "opened_at": database.now(), "reason": reason[:REPLY_LENGTH], "suspect_id": email_id,

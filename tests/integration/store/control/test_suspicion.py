@@ -57,3 +57,16 @@ def test_a_silence_counts_emails_in_a_row_and_outlives_a_judgement(shop: Shop) -
     assert standing() == [("emails", 0, 9)]
     trip(shop)
     assert suspicion.silent(shop.database, SERVER, email_id=1, reason="no reply") is None
+
+
+def test_an_alert_tells_its_own_reason_and_not_that_of_the_suspicion_before_it(shop: Shop) -> None:
+    def note(reason: str, *, alert: bool) -> tuple[bool, str]:
+        suspicion.suspect(shop.database, SERVER, email_id=1, reason=reason, alert=alert)
+        row = shop.database.read(lambda c: circuit_breaker.read(c, shop.database))[SERVER]
+        return row.alert, row.reason
+
+    assert note("mail: 421 no", alert=False) == (False, "mail: 421 no")
+    assert note("mail: 451 no", alert=False) == (False, "mail: 451 no")
+    assert note("no SMTPUTF8", alert=True) == (True, "no SMTPUTF8")
+    assert note("no 8BITMIME", alert=True) == (True, "no SMTPUTF8"), "a person sees to the first"
+    assert note("mail: 421 no", alert=False) == (True, "no SMTPUTF8")
