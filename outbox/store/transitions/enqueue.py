@@ -54,8 +54,8 @@ class Writer:
         """Insert one email, or return the existing one with the same key and content.
 
         Raises KeyConflict if the key belongs to other content, and KeyContention if another
-        transaction holds it. After either error nothing of the email is written, and the
-        transaction is usable.
+        transaction holds it. After either error nothing of the email is written. The transaction is
+        usable, unless the database has rolled back all of it: then it can only be rolled back.
         """
         refuse_unread(self.connection)
         key = new.options.key
@@ -66,19 +66,25 @@ class Writer:
         if existing is not None:
             return existing
         try:
-            with savepoint(self.connection):
-                return self._insert(new)
-        except IntegrityError:
-            # Another transaction took the key since the read. It has committed: else the insert
-            # would still wait.
-            existing = self._existing(key, new, newest=True)
-            if existing is None:
-                raise KeyContention(_CONTENTION) from None
-            return existing
+            return self._insert_or_newest(key, new)
         except DBAPIError as error:
             if not is_transient(error):
                 raise
             raise KeyContention(_CONTENTION) from None
+
+    def _insert_or_newest(self, key: str, new: NewEmail) -> Email:
+        try:
+            with savepoint(self.connection):
+                return self._insert(new)
+        except IntegrityError:
+            # Another transaction took the key since the read. It has committed: else the insert
+            # would still wait. MariaDB may answer a read of the newest row by rolling back
+            # everything, and then it takes the savepoint to tell.
+            with savepoint(self.connection):
+                existing = self._existing(key, new, newest=True)
+            if existing is None:
+                raise KeyContention(_CONTENTION) from None
+            return existing
 
     def add_many(self, new: Iterable[NewEmail], caller: Caller) -> int:
         """Insert emails in chunks, all of them or none; return how many were new.

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as StillRunning
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import create_engine, select, text
 from sqlalchemy.exc import PendingRollbackError
 from sqlalchemy.orm import Session
 
@@ -222,3 +222,28 @@ def test_a_transaction_that_a_deadlock_ended_cannot_seem_to_commit(
         racing = rival.submit(want, theirs, "a")
         assert sorted([want(ours, "b"), racing.result(PATIENCE)]) == [False, True]
     assert shop.count(shop.orders) == 1
+
+
+@pytest.mark.databases("mariadb")
+@pytest.mark.parametrize("words", ["Thank you.", "Other."])
+def test_a_key_taken_since_a_strict_snapshot_gives_contention_and_no_order_is_lost_unseen(
+    shops: Shops, words: str
+) -> None:
+    """From 11.6.2 on MariaDB rolls back what reads a row that has changed since its snapshot."""
+    strict = {"init_command": "SET SESSION innodb_snapshot_isolation = ON"}
+    shop = shops.open_on(create_engine(shops.url, connect_args=strict))
+    with shop.session() as session:
+        shop.order(session, "Ada")
+        session.execute(select(shop.orders)).all()  # the snapshot
+        shop.enqueue(key="order-1")
+        with pytest.raises(KeyContention):
+            shop.outbox.enqueue(message(text=words), session=session, key="order-1")
+        with pytest.raises(PendingRollbackError):
+            shop.order(session, "Bob")
+        with pytest.raises(PendingRollbackError):
+            session.commit()
+        session.rollback()
+        shop.order(session, "Cleo")  # the session is usable again
+        session.commit()
+    assert [row.customer for row in shop.rows(shop.orders)] == ["Cleo"]
+    assert shop.count(shop.tables.email) == 1

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import create_engine, select, update
+from sqlalchemy.exc import OperationalError
 
 from outbox import Status
 from outbox.domain.delivery.outcome import Outcome, RecipientStatus
@@ -14,7 +15,7 @@ from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.transitions.resolve import resolve
 from outbox.store.transitions.retry import retry
 from outbox.store.transitions.window import finish
-from tests.support.shop.shop import WORKER, Shop, addresses, entry, message, newsletter, sent
+from tests.support.shop.shop import WORKER, Shop, Shops, addresses, entry, message, newsletter, sent
 
 pytestmark = pytest.mark.each_database
 
@@ -238,3 +239,20 @@ def test_only_emails_in_doubt_are_settled(shop: Shop) -> None:
     for wrong in (Status.PENDING, Status.CANCELLED):
         with pytest.raises(ValueError, match="sent or failed"):
             settle(shop, wrong, pending.id)
+
+
+@pytest.mark.databases("mariadb")
+def test_a_strict_snapshot_refuses_to_withdraw_what_has_changed_since(shops: Shops) -> None:
+    """The page on databases tells of it: MariaDB has rolled back the whole transaction."""
+    strict = {"init_command": "SET SESSION innodb_snapshot_isolation = ON"}
+    shop = shops.open_on(create_engine(shops.url, connect_args=strict))
+    email = shop.enqueue()
+    with shop.session() as session:
+        session.execute(select(shop.orders)).all()  # the snapshot
+        shop.claim()
+        with pytest.raises(OperationalError, match="1020"):
+            shop.outbox.cancel(id=email.id, session=session)
+        session.rollback()
+        assert shop.outbox.cancel(id=email.id, session=session) == 1
+        session.commit()
+    assert shop.status(email.id) is Status.CANCELLED
