@@ -221,6 +221,7 @@ class Backend:
     may_call: Callable[[str], bool] | None = None
 
     # `flask outbox check`
+    refusals: Callable[[Connection], list[str]] | None = None
     durability_warnings: Callable[[Connection], list[str]] | None = None
     idle_warnings: Callable[[Connection], list[str]] | None = None
     replica_warnings: Callable[[Connection], list[str]] | None = None
@@ -268,6 +269,7 @@ _MYSQL = Backend(
     delete_pairs=deletion.delete_pairs,
     identity=mysql_server.identity,
     may_call=function_calls.may_call,
+    refusals=mysql_server.refusals,
     idle_warnings=mysql_server.idle_warnings,
     replica_warnings=mysql_server.replica_warnings,
     packet_warnings=mysql_server.packet_warnings,

@@ -51,11 +51,11 @@ _OF_THE_WHOLE = frozenset(
     {"08", "0A", "25", "26", "28", "3D", "40", "42P05", "53", "55", "57", "58", "XX000"}
     | {1020, 1021, 1026, 1030, 1037, 1040, 1041, 1044, 1045, 1047, 1049, 1053, 1105, 1114, 1129}
     | {1130, *range(1152, 1162), 1180, 1197, 1203, 1205, 1206, 1213, 1226, 1290, 1305, 1317, 1412}
-    | {1615, 1792, 1836, 1927, *range(2000, 3000), 3100, 3101, 9001}
+    | {1615, 1665, 1792, 1836, 1927, *range(2000, 3000), 3100, 3101, 9001}
 )
 """PostgreSQL: connection, plans, read-only, resources, locks, shutdown, system. The numbers of
-MariaDB and MySQL for the same, also while connecting, and those of Galera and MaxScale. Such an
-error is of the database, and not of one row."""
+MariaDB and MySQL for the same, also while connecting, for a binary log of statements, and those of
+Galera and MaxScale. Such an error is of the database, and not of one row."""
 
 _LOCK_TIMEOUT: frozenset[int | str] = frozenset({"55P03", 1205})
 """PostgreSQL; MariaDB and MySQL: others held a row for longer than a statement waits for it."""

@@ -7,6 +7,10 @@ from collections.abc import Hashable
 from sqlalchemy import Connection
 
 _IDENTITY = "SELECT @@hostname, @@port, @@datadir, database()"
+_STATEMENTS = (
+    "binlog_format is STATEMENT: the server refuses what workers write (error 1665), and no email"
+    " is sent. Set it to MIXED or ROW"
+)
 
 _READ_ONLY = "SELECT @@global.read_only, @@global.innodb_read_only"
 _REPLICA = (
@@ -19,6 +23,15 @@ _REPLICA = (
 def identity(connection: Connection) -> Hashable:
     """Return a value that identifies the server and the database. It needs no privilege."""
     return tuple(connection.exec_driver_sql(_IDENTITY).one())
+
+
+def refusals(connection: Connection) -> list[str]:
+    """Return a line if the server takes no write under READ COMMITTED, as the workers' are.
+
+    InnoDB writes such a transaction to the binary log only as rows.
+    """
+    shown = _shown(connection, "log_bin", "binlog_format")
+    return [_STATEMENTS] if shown == {"log_bin": "ON", "binlog_format": "STATEMENT"} else []
 
 
 def idle_warnings(connection: Connection) -> list[str]:
@@ -47,3 +60,10 @@ def packet_warnings(connection: Connection, size: int) -> list[str]:
     most = int(connection.exec_driver_sql("SELECT @@max_allowed_packet").scalar_one())
     text = f"max_allowed_packet is {most}: it must be over twice OUTBOX_MAX_SIZE"
     return [] if most > 2 * size else [text]
+
+
+def _shown(connection: Connection, *names: str) -> dict[str, str]:
+    """Return the values of those variables that this server has."""
+    listed = ", ".join(f"'{name}'" for name in names)
+    shown = connection.exec_driver_sql(f"SHOW VARIABLES WHERE variable_name IN ({listed})")
+    return {str(name).lower(): str(value).upper() for name, value in shown}

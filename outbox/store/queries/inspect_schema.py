@@ -84,6 +84,12 @@ def durability_warnings(database: Database) -> list[str]:
     return [] if own is None else database.read(own)
 
 
+def refusals(database: Database) -> list[str]:
+    """Return a line for each setting with which the server refuses what workers write."""
+    own = backend_of(database.dialect).refusals
+    return [] if own is None else database.read(own)
+
+
 def idle_warnings(database: Database) -> list[str]:
     """Return a warning if nothing ends a transaction whose host has vanished, but TCP."""
     own = backend_of(database.dialect).idle_warnings

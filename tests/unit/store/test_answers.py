@@ -175,7 +175,10 @@ def test_the_description_quotes_no_row() -> None:
             wrapped(pymysql.err.OperationalError(code, ""))
             for code in (1026, 1044, 1045, 1047, 1049, 1129, 1130, 1197, 1203, 1226, 1305, 1412)
         ),
-        *(wrapped(pymysql.err.OperationalError(code, "")) for code in (1615, 3100, 3101, 9001)),
+        *(
+            wrapped(pymysql.err.OperationalError(code, ""))
+            for code in (1615, 1665, 3100, 3101, 9001)
+        ),
         wrapped(sqlstate("XX000"), InternalError),
         OperationalError(None, None, pymysql.err.OperationalError(1698, "Access denied")),
         *(wrapped(lite(name)) for name in ("SQLITE_FULL", "SQLITE_IOERR_READ", "SQLITE_BUSY")),

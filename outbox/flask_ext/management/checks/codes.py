@@ -28,6 +28,7 @@ class Code(StrEnum):
     SCHEMA = "schema"
     UNTRIED = "untried-database"
     TWO_COMMITS = "two-commits"
+    BINARY_LOG = "binary-log"
     DURABILITY = "durability"
     IDLE = "idle-transactions"
     REPLICA = "replica"

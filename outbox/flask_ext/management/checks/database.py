@@ -19,6 +19,7 @@ from ....store.queries.inspect_schema import (
     inspect_schema,
     older_line,
     packet_warnings,
+    refusals,
     replica_warnings,
     vacuum_warnings,
     versions_line,
@@ -32,6 +33,7 @@ from .finding import Finding, error, ok, warn
 from .privacy import privacy_findings
 
 if TYPE_CHECKING:
+    from ....store.connection.database import Database
     from ....worker.process.runtime import Runtime
 
 _TWO_COMMITS = (
@@ -82,16 +84,23 @@ def _version(schema: Schema) -> list[Finding]:
     return findings
 
 
-def _settings(runtime: Runtime) -> list[Finding]:
-    database = runtime.database
-    findings = [warn(text, Code.UNTRIED) for text in untried(database.engine)]
-    findings += [warn(_TWO_COMMITS, Code.TWO_COMMITS)] if runtime.settings.allow_two_commits else []
+def _server_settings(database: Database) -> list[Finding]:
+    """Return the findings on the settings of the database's server."""
+    findings = [error(text, Code.BINARY_LOG) for text in refusals(database)]
     findings += [
         warn(f"{text}: a committed email can be lost", Code.DURABILITY)
         for text in durability_warnings(database)
     ]
     findings += [warn(f"{text}: {_IDLE}", Code.IDLE) for text in idle_warnings(database)]
     findings += [warn(text, Code.REPLICA) for text in replica_warnings(database)]
+    return findings
+
+
+def _settings(runtime: Runtime) -> list[Finding]:
+    database = runtime.database
+    findings = [warn(text, Code.UNTRIED) for text in untried(database.engine)]
+    findings += [warn(_TWO_COMMITS, Code.TWO_COMMITS)] if runtime.settings.allow_two_commits else []
+    findings += _server_settings(database)
     told = prepared_statements.pooler(database.engine, connections=database.connections)
     findings += [ok(text, Code.POOLER) for text in told]
     unsafe = prepared_statements.unsafe(database.engine)
