@@ -270,6 +270,7 @@ _MYSQL = Backend(
     identity=mysql_server.identity,
     may_call=function_calls.may_call,
     refusals=mysql_server.refusals,
+    durability_warnings=mysql_server.durability_warnings,
     idle_warnings=mysql_server.idle_warnings,
     replica_warnings=mysql_server.replica_warnings,
     packet_warnings=mysql_server.packet_warnings,

@@ -34,6 +34,20 @@ def refusals(connection: Connection) -> list[str]:
     return [_STATEMENTS] if shown == {"log_bin": "ON", "binlog_format": "STATEMENT"} else []
 
 
+def durability_warnings(connection: Connection) -> list[str]:
+    """Return a warning for each setting with which the server may lose a commit.
+
+    With a binary log the commit itself is not flushed: after a crash the binary log tells of it.
+    MariaDB flushes both with a 3 for the first setting.
+    """
+    flush, sync = "innodb_flush_log_at_trx_commit", "sync_binlog"
+    shown = _shown(connection, flush, sync, "log_bin")
+    found = [flush] if shown.get(flush) in ("0", "2") else []
+    if shown.get("log_bin") == "ON" and shown.get(flush) != "3" and shown.get(sync) != "1":
+        found.append(sync)
+    return [f"{name} is {shown.get(name)}, not 1" for name in found]
+
+
 def idle_warnings(connection: Connection) -> list[str]:
     """Return a warning if an idle transaction keeps its locks. MySQL has no such limit."""
     name = "idle_transaction_timeout"

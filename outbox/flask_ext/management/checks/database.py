@@ -88,7 +88,7 @@ def _server_settings(database: Database) -> list[Finding]:
     """Return the findings on the settings of the database's server."""
     findings = [error(text, Code.BINARY_LOG) for text in refusals(database)]
     findings += [
-        warn(f"{text}: a committed email can be lost", Code.DURABILITY)
+        warn(f"{text}: a committed email can be lost, or sent twice", Code.DURABILITY)
         for text in durability_warnings(database)
     ]
     findings += [warn(f"{text}: {_IDLE}", Code.IDLE) for text in idle_warnings(database)]

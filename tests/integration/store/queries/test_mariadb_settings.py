@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.support.servers.databases.mariadb import MariaDB
@@ -49,11 +49,30 @@ def test_a_binary_log_of_statements_stops_each_claim_and_is_told(shops: Shops) -
     shop.enqueue()
     with pytest.raises(DBAPIError, match="1665"):
         shop.claim()
-    [(level, text)] = told(shop, "binary-log")
+    [(level, words)] = told(shop, "binary-log")
     assert level == "error"
-    assert "binlog_format is STATEMENT" in text
+    assert "binlog_format is STATEMENT" in words
 
     mixed = {"init_command": "SET SESSION binlog_format = MIXED"}
     mended = shops.open_on(create_engine(shops.url, connect_args=mixed))
     assert len(mended.claim()) == 1
     assert told(mended, "binary-log") == []
+
+
+def test_a_server_that_may_forget_a_commit_is_told(shops: Shops) -> None:
+    shop = shops.open()
+    lost = "a committed email can be lost, or sent twice"
+
+    def set_to(flush: int, sync: int) -> list[tuple[str, str]]:
+        with shop.engine.begin() as connection:
+            connection.execute(text(f"SET GLOBAL innodb_flush_log_at_trx_commit = {flush}"))
+            connection.execute(text(f"SET GLOBAL sync_binlog = {sync}"))
+        return told(shop, "durability")
+
+    flushed_late = ("warn", f"innodb_flush_log_at_trx_commit is 2, not 1: {lost}")
+    synced_late = ("warn", f"sync_binlog is 0, not 1: {lost}")
+    assert set_to(2, 0) == [flushed_late, synced_late]
+    assert set_to(1, 0) == [synced_late]
+    assert set_to(0, 1)[0][1].startswith("innodb_flush_log_at_trx_commit is 0")
+    assert set_to(1, 1) == []
+    assert set_to(3, 0) == [], "MariaDB flushes each step"
