@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from sqlalchemy import Connection
 
 _IDENTITY = "SELECT @@hostname, @@port, @@datadir, database()"
+_CLUSTER = "SHOW STATUS LIKE 'wsrep_cluster_state_uuid'"
 _STATEMENTS = (
     "binlog_format is STATEMENT: the server refuses what workers write (error 1665), and no email"
     " is sent. Set it to MIXED or ROW"
@@ -21,8 +22,15 @@ _REPLICA = (
 
 
 def identity(connection: Connection) -> Hashable:
-    """Return a value that identifies the server and the database. It needs no privilege."""
-    return tuple(connection.exec_driver_sql(_IDENTITY).one())
+    """Return a value that identifies the server and the database. It needs no privilege.
+
+    All nodes of a Galera cluster are one server: a balancer may lead to any of them.
+    """
+    own = tuple(connection.exec_driver_sql(_IDENTITY).one())
+    told = connection.exec_driver_sql(_CLUSTER).first()
+    if told is None or not told[1].strip("0-"):  # without Galera it is empty or zeros
+        return own
+    return ("galera", told[1], own[-1])
 
 
 def refusals(connection: Connection) -> list[str]:
