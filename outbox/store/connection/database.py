@@ -25,6 +25,7 @@ from .endings import Audience, Ending, Nobody, noted
 from .error_codes import is_transient, refuse_missing_tables, tables_needed
 from .facts import facts_of
 from .prepared_statements import asked
+from .sqlite.lost_transaction import TransactionLost, repeat
 from .sqlite.memory import Shared
 from .sqlite.write_lock import BEGIN, begin_immediate, lock_tries
 from .turns import Turns
@@ -143,8 +144,15 @@ class Database:
         """Run `work` in one transaction, commit it and return its result.
 
         After a deadlock it runs again, up to TRIES times in all. So `work` may do nothing but SQL.
+        It also does where an email's row has ended the transaction, and then without that email.
         Raises DBAPIError, and MissingTables in its place where the tables do not exist.
         """
+        try:
+            return self._run(work)
+        except TransactionLost as lost:
+            return repeat(self._run, work, lost)
+
+    def _run(self, work: Callable[[Connection], Result]) -> Result:
         for left in reversed(range(TRIES)):
             try:
                 with self.transaction() as connection:

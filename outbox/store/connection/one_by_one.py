@@ -15,6 +15,7 @@ from ...domain.counted import counted
 from ..harmless_log import harmless_log
 from .endings import taken_back_on_error
 from .error_codes import describe, is_refusal, may_be_of_a_row
+from .sqlite.lost_transaction import TransactionLost, begin_scratch, is_lost, known_faulty
 
 MOST = 20
 """Emails that fail one after the other, none of them with refused data, until the database itself
@@ -34,12 +35,31 @@ def each_for_itself(
     If the work is refused, it is rolled back and repeated for each half of the emails, until each
     faulty email is alone. So it is after an error that may be a row's own, unless the first `most`
     of the emails fail so. One line in the log tells that they could not be `what`: "expired".
+
+    Where a row ends the whole transaction, `Database.run` repeats that without the faulty emails.
     """
-    parts = _Parts(connection, sorted(ids), work, most)
+    return frozenset(faulty_of(connection, ids, work, what, most=most))
+
+
+def faulty_of(
+    connection: Connection,
+    ids: Collection[int],
+    work: Callable[[frozenset[int]], object],
+    what: str,
+    *,
+    most: float = MOST,
+) -> Mapping[int, Exception]:
+    """Do what `each_for_itself` does; return the error of each email whose row is refused."""
+    known = known_faulty(connection)
+    faulty = {email_id: known[email_id] for email_id in sorted(ids) if email_id in known}
+    parts = _Parts(connection, sorted(set(ids).difference(faulty)), work, most)
     parts.attempt(parts.ids)
-    if parts.faulty:
-        _tell(parts.faulty, what)
-    return frozenset(parts.faulty)
+    if parts.lost is not None:
+        raise TransactionLost(parts.lost, parts.faulty) from parts.lost
+    faulty |= parts.faulty
+    if faulty:
+        _tell(faulty, what)
+    return faulty
 
 
 class _Parts:
@@ -53,7 +73,8 @@ class _Parts:
         most: float,
     ) -> None:
         self.ids = ids
-        self.faulty: dict[int, BaseException] = {}
+        self.faulty: dict[int, Exception] = {}
+        self.lost: Exception | None = None  # what has ended the transaction; the rest only looks
         self._connection, self._work, self._most = connection, work, most
         self._passed = set[int]()
 
@@ -75,7 +96,13 @@ class _Parts:
             self.attempt(some[half:])
 
     def _do(self, some: Collection[int]) -> None:
-        _in_savepoint(self._connection, partial(self._work, frozenset(some)))
+        try:
+            _in_savepoint(self._connection, partial(self._work, frozenset(some)))
+        except Exception as error:
+            if may_be_of_a_row(error) and is_lost(self._connection):
+                self.lost = self.lost or error
+                begin_scratch(self._connection)
+            raise
         self._passed.update(some)
 
     def _may_go_on(self) -> bool:
@@ -93,8 +120,9 @@ class _Parts:
 def _in_savepoint(connection: Connection, work: Callable[[], object]) -> None:
     """Run `work` in a savepoint, and roll that back after an error.
 
-    A deadlock on MariaDB rolls back the whole transaction. There is no savepoint then. The error
-    that says so must not hide the deadlock: the rest would go on without what was done before.
+    A deadlock on MariaDB rolls back the whole transaction, and so may a trigger on SQLite. There is
+    no savepoint then. The error that says so must not hide the one that has ended the transaction:
+    the rest would go on without what was done before.
     """
     met: list[Exception] = []
     try:
@@ -105,12 +133,12 @@ def _in_savepoint(connection: Connection, work: Callable[[], object]) -> None:
                 met.append(error)
                 raise
     except Exception as error:
-        if met and met[0] is not error and not may_be_of_a_row(met[0]):
+        if met and met[0] is not error and (is_lost(connection) or not may_be_of_a_row(met[0])):
             raise met[0] from error
         raise
 
 
-def _tell(faulty: Mapping[int, BaseException], what: str) -> None:
+def _tell(faulty: Mapping[int, Exception], what: str) -> None:
     first, error = next(iter(faulty.items()))
     text = "outbox: %s could not be %s, email %d first: the database refuses that (%s)"
     harmless_log.error(text, counted(len(faulty), "email"), what, first, describe(error))

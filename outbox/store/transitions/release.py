@@ -13,7 +13,7 @@ from ...domain.delivery.status import Status
 from ..connection.database import Database
 from ..connection.error_codes import is_refusal
 from ..connection.list_parts import among, parts
-from ..connection.one_by_one import each_for_itself
+from ..connection.one_by_one import each_for_itself, faulty_of
 from ..connection.row_locks import Locked, lock, lock_claim, lock_ids, seen
 from ..control.passed_over import pass_over
 from ..due_times import first_due
@@ -138,21 +138,11 @@ def _each_or_refused(
     rows alone fail are returned. No claim takes them for a while: they go back uncharged, and each
     batch would find them again at once.
     """
-    refused: list[Exception] = []
-
-    def attempt(some: frozenset[int]) -> None:
-        try:
-            work(some)
-        except Exception as error:
-            if len(some) == 1 and is_refusal(error):
-                refused.append(error)
-            raise
-
-    faulty = each_for_itself(connection, ids, attempt, what)
-    if refused:
-        raise refused[0]
+    faulty = faulty_of(connection, ids, work, what)
+    for error in filter(is_refusal, faulty.values()):
+        raise error
     pass_over(database, faulty)
-    return faulty
+    return frozenset(faulty)
 
 
 def _suppress(

@@ -111,16 +111,23 @@ def _trigger(
 
 @contextmanager
 def refusing(
-    engine: sa.Engine, table: str, condition: str, *, event: str = "UPDATE", code: str = ""
+    engine: sa.Engine,
+    table: str,
+    condition: str,
+    *,
+    event: str = "UPDATE",
+    code: str = "",
+    ends: str = "ABORT",
 ) -> Iterator[None]:
     """Have the database refuse each change of a row that fulfils this, as it does faulty data.
 
-    With a `code` it does so as a trigger of the app's does that raises an error of its own.
+    With a `code` it does so as a trigger of the app's does that raises an error of its own. On
+    SQLite it ends the statement (ABORT), or the whole transaction (ROLLBACK).
     """
     dialect = engine.dialect.name
     with engine.begin() as connection:
         for statement in _trigger(dialect, "faulty", table, condition, event=event, code=code):
-            connection.exec_driver_sql(statement)
+            connection.exec_driver_sql(statement.replace("RAISE(ABORT", f"RAISE({ends}"))
     try:
         yield
     finally:
