@@ -21,12 +21,14 @@ _POLL = 0.001
 def begin_immediate(connection: Connection, patience: float) -> None:
     """Take SQLite's write lock now: a transaction that reads first may not get it later.
 
-    Durability is set here too, because the app may have set less for itself.
+    Durability is set here too, because the app may have set less for itself. Without a write-ahead
+    log FULL is not enough. The commit removes the journal, and only EXTRA syncs the folder then.
+    Else the journal could come back after a power loss, and undo the commit.
     """
     driver: Any = connection.connection.dbapi_connection
     if getattr(driver, "in_transaction", False):
         connection.exec_driver_sql("ROLLBACK")  # the app's own "begin" listener opened one
-    connection.exec_driver_sql("PRAGMA synchronous = FULL")
+    connection.exec_driver_sql("PRAGMA synchronous = EXTRA")
     connection.exec_driver_sql("PRAGMA busy_timeout = 0")
     try:
         if not _begun_within(driver, patience):

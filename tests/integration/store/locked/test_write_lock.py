@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
@@ -13,6 +15,9 @@ from outbox.store.connection.sqlite.write_lock import lock_tries
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.databases("sqlite")
+
+EXTRA = 3
+"""The number that SQLite has for it."""
 
 
 @pytest.mark.parametrize(("patience", "tries"), [(0.05, 8), (1.0, 8), (5.0, 3), (10.0, 2), (60, 1)])
@@ -37,6 +42,21 @@ def test_it_asks_for_the_lock_once_in_each_try(shop: Shop) -> None:
     assert tried.count("BEGIN IMMEDIATE") == lock_tries(database.patience, TRIES)
     after = tried[tried.index("BEGIN IMMEDIATE") :]
     assert "PRAGMA busy_timeout = 50" in after, "the connection waits for its next user"
+
+
+@pytest.mark.parametrize("of_the_app", ["OFF", "NORMAL", "FULL", "EXTRA"])
+def test_a_commit_of_ours_is_on_the_disk_whatever_the_app_has_set(
+    shop: Shop, of_the_app: str
+) -> None:
+    """With FULL a power loss may bring back the journal that was removed, and undo the commit."""
+
+    def set_it(driver: sqlite3.Connection, _record: object) -> None:
+        driver.execute(f"PRAGMA synchronous = {of_the_app}")
+
+    sa.event.listen(shop.engine, "connect", set_it)
+    shop.engine.dispose()
+    with shop.database.transaction() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == EXTRA
 
 
 @pytest.mark.parametrize("verb", ["pause", "suppress"])
