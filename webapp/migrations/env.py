@@ -22,7 +22,7 @@ PATIENCE = 300
 
 def run() -> None:
     """Run the migrations that the command asks for on the app's database."""
-    with _engine().connect() as connection, _alone(connection):
+    with _engine().connect() as connection, _alone(connection), _copying(connection):
         context.configure(
             connection=connection,
             target_metadata=_migrate().db.metadata,
@@ -68,6 +68,25 @@ def _alone(connection: Connection) -> Iterator[None]:
         yield
     finally:
         connection.execute(text("SELECT RELEASE_LOCK(:name)"), {"name": LOCK})
+
+
+@contextmanager
+def _copying(connection: Connection) -> Iterator[None]:
+    """On SQLite, have no foreign keys: a table is changed by a copy, and the old one is dropped.
+
+    That would be refused while a row points to it. Within a transaction the setting is ignored, so
+    the driver is asked: SQLAlchemy would begin one.
+    """
+    if connection.dialect.name != "sqlite":
+        yield
+        return
+    driver: Any = connection.connection.dbapi_connection
+    (before,) = driver.execute("PRAGMA foreign_keys").fetchone()
+    driver.execute("PRAGMA foreign_keys = OFF")
+    try:
+        yield
+    finally:
+        driver.execute(f"PRAGMA foreign_keys = {before}")
 
 
 def _values() -> dict[str, Any]:

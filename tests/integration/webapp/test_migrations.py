@@ -95,3 +95,40 @@ def test_tables_without_a_revision_are_refused_with_the_remedy(flask: Run, engin
     assert "db stamp head" in printed
     assert flask("db", "stamp", "head")[0] == 0
     assert flask("init-db") == (0, READY)
+
+
+EMAIL = """
+INSERT INTO outbox_email (content_id, created_at, due_at, size, priority, attempts, crashes,
+    unknown_count, recipients, smtputf8, eightbit, status, sender, recipient, message_id, headers)
+VALUES (1, '2026-01-01 12:00:00', '2026-01-01 12:00:00', 1, 1, 0, 0,
+    0, 2, 0, 0, 'pending', 'a@x.example', 'b@x.example', '<1@x.example>', '')
+"""
+CONTENT = """
+INSERT INTO outbox_content (size, crc32, body, created_at) VALUES (1, 1, 'x', '2026-01-01 12:00:00')
+"""
+RECIPIENT = """
+INSERT INTO outbox_recipient (email_id, position, address, status)
+VALUES (1, 0, 'b@x.example', 'pending')
+"""
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("steps", [["upgrade"], ["upgrade", "downgrade r0004"]], ids=["up", "back"])
+def test_no_id_of_a_purged_email_comes_again_after_a_migration(
+    flask: Run, engine: Engine, steps: list[str]
+) -> None:
+    assert flask("db", "upgrade", "r0004")[0] == 0
+    with engine.begin() as connection:
+        for statement in [CONTENT, EMAIL, CONTENT, EMAIL]:
+            connection.execute(text(statement))
+        connection.execute(text(RECIPIENT))
+        connection.execute(text("DELETE FROM outbox_email WHERE id = 2"))
+        connection.execute(text("DELETE FROM outbox_content WHERE id = 2"))
+    for step in steps:
+        assert flask("db", *step.split())[0] == 0
+    with engine.begin() as connection:
+        assert connection.execute(text("PRAGMA foreign_key_check")).all() == []
+        assert [connection.execute(text(each)).lastrowid for each in (CONTENT, EMAIL)] == [3, 3]
+        for table in ("outbox_email", "outbox_content"):
+            connection.execute(text(f"DELETE FROM {table} WHERE id > 1"))
+        assert [connection.execute(text(each)).lastrowid for each in (CONTENT, EMAIL)] == [4, 4]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
+from alembic.operations import BatchOperations
 from sqlalchemy.dialects import mysql
 
 revision = "r0005"
@@ -14,6 +17,10 @@ down_revision = "r0004"
 MOMENT = sa.DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 SUBJECT = sa.String(200).with_variant(sa.String(200, collation="C"), "postgresql")
+
+LAST = "SELECT seq FROM sqlite_sequence WHERE name = :name"
+FORGET = "DELETE FROM sqlite_sequence WHERE name = :name"
+KEEP = "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"
 
 
 def where(column: str) -> dict[str, Any]:
@@ -24,15 +31,31 @@ def where(column: str) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def copied(name: str) -> Iterator[BatchOperations]:
+    """Change a table that SQLite may have to copy: the copy gives no id of a purged row again.
+
+    Alembic does not see the old table's AUTOINCREMENT, and SQLite forgets the last id with it.
+    """
+    database = op.get_bind()
+    is_sqlite = database.dialect.name == "sqlite"
+    values = {"name": name, "last": is_sqlite and database.scalar(sa.text(LAST), {"name": name})}
+    with op.batch_alter_table(name, table_kwargs={"sqlite_autoincrement": True}) as table:
+        yield table
+    if values["last"]:
+        for statement in (FORGET, KEEP):
+            database.execute(sa.text(statement), values)
+
+
 def upgrade() -> None:
     """Add them. PostgreSQL writes the emails anew, for the column that it computes."""
-    with op.batch_alter_table("outbox_content") as table:
+    with copied("outbox_content") as table:
         table.add_column(sa.Column("key_id", sa.String(32)))
         table.add_column(sa.Column("subject", SUBJECT))
         table.add_column(sa.Column("redacted_at", MOMENT))
         table.create_index("ix_outbox_content_subject", ["subject", "id"], **where("subject"))
 
-    with op.batch_alter_table("outbox_email") as table:
+    with copied("outbox_email") as table:
         table.add_column(
             sa.Column(
                 "attention_at",
@@ -83,7 +106,7 @@ def downgrade() -> None:
         table.drop_index("ix_outbox_schema_7")
         table.create_index("ix_outbox_schema_6", ["paused_at"])
 
-    with op.batch_alter_table("outbox_email") as table:
+    with copied("outbox_email") as table:
         table.drop_index("ix_outbox_email_attention", **where("attention_at"))
         table.drop_index("ix_outbox_email_tag", **where("tag"))
         table.create_index("ix_outbox_email_tag", ["tag"], **where("tag"))
@@ -91,7 +114,7 @@ def downgrade() -> None:
         table.drop_column("redact")
         table.drop_column("attention_at")
 
-    with op.batch_alter_table("outbox_content") as table:
+    with copied("outbox_content") as table:
         table.drop_index("ix_outbox_content_subject", **where("subject"))
         table.drop_column("redacted_at")
         table.drop_column("subject")

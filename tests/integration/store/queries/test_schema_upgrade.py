@@ -160,3 +160,46 @@ def test_the_page_s_statements_for_sqlite_make_version_12_of_version_11(engine: 
     assert inspect_schema(database) == Schema(version=12)
     with engine.connect() as connection:
         assert not compare_metadata(MigrationContext.configure(connection), metadata)
+
+
+@pytest.mark.databases("sqlite")
+def test_the_page_s_statements_for_sqlite_bring_autoincrement_back(engine: sa.Engine) -> None:
+    metadata = sa.MetaData()
+    tables = define(metadata)
+    metadata.create_all(engine)
+    new = _written(engine)
+    tables.email.dialect_options["sqlite"]["autoincrement"] = False
+    run(engine, ["DROP TABLE outbox_email"])
+    metadata.create_all(engine)  # as a batch migration has left it
+    assert "AUTOINCREMENT" in new
+    assert "AUTOINCREMENT" not in _written(engine)
+    email = tables.email.insert().values(
+        content_id=1, due_at=sa.func.now(), created_at=sa.func.now(), size=1, priority=1,
+        attempts=0, crashes=0, unknown_count=0, recipients=1, smtputf8=False, eightbit=False,
+        status="pending", sender="a", recipient="b", message_id="c", headers=b"",
+    )  # fmt: skip
+    with engine.begin() as connection:
+        connection.execute(email.values(id=6))
+    run(engine, ["INSERT INTO outbox_purge (id, walked, searched) VALUES (1, 7, 0)"])
+
+    section = PAGE.read_text("utf-8").partition("run these statements once")[2]
+    block = re.search(r"```sql\n(.*?)```", section, re.DOTALL)
+    assert block is not None
+    statements = [one.strip() for one in block[1].split(";") if one.strip()]
+    for _ in range(2):  # the second time changes nothing
+        run(engine, statements[:-1])
+        engine.dispose()
+        with engine.begin() as connection:
+            assert connection.exec_driver_sql(statements[-1]).scalars().all() == ["ok"]
+    assert _written(engine) == new
+    with engine.begin() as connection:
+        assert connection.execute(email).inserted_primary_key == (8,)
+
+
+def _written(engine: sa.Engine) -> str:
+    """Return how SQLite has the table written, without blanks before the ends of lines."""
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql(
+            "SELECT sql FROM sqlite_schema WHERE name = 'outbox_email'"
+        )
+        return re.sub(r",\s+", ",\n", found.scalar_one())
