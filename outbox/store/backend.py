@@ -44,7 +44,7 @@ from .postgresql import waiting as postgresql_waiting
 from .postgresql.pages import newsletters
 from .postgresql.pages import problems as postgresql_problems
 from .records import Advanced, Depth, Mark, ProblemGroup, TagFinding, WindowChange
-from .sqlite import file
+from .sqlite import file, last_id
 from .sqlite import lane_keys as sqlite_lane_keys
 from .sqlite import sums as sqlite_sums
 
@@ -227,6 +227,7 @@ class Backend:
     replica_warnings: Callable[[Connection], list[str]] | None = None
     packet_warnings: Callable[[Connection, int], list[str]] | None = None
     vacuum_warnings: Callable[[Connection, Sequence[str]], list[str]] | None = None
+    id_warnings: Callable[[Connection, Sequence[Table]], list[str]] | None = None
 
 
 _POSTGRESQL = Backend(
@@ -259,6 +260,7 @@ _SQLITE = Backend(
     lane_keys=sqlite_lane_keys,
     add_to_sums=sqlite_sums.add,
     identity=file.identity,
+    id_warnings=last_id.id_warnings,
 )
 _MYSQL = Backend(
     withdraw=cancel.withdraw,

@@ -117,6 +117,12 @@ def vacuum_warnings(database: Database) -> list[str]:
     return database.read(lambda connection: own(connection, names))
 
 
+def id_warnings(database: Database) -> list[str]:
+    """Return a warning for each table that may give an id of a purged row to another one."""
+    own = backend_of(database.dialect).id_warnings
+    return [] if own is None else database.read(lambda c: own(c, _tables(database)))
+
+
 def _tables(database: Database) -> list[Table]:
     return [getattr(database.tables, each.name) for each in fields(database.tables)]
 

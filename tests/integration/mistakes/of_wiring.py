@@ -1,4 +1,4 @@
-"""Mistakes in how an app and its outbox are put together."""
+"""Mistakes in how an app, its outbox and the tables are put together."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.schema import CreateTable
 
 from outbox import Outbox
 
@@ -70,3 +71,16 @@ def _(trial: Trial) -> None:
 def _(trial: Trial) -> None:
     trial.app(init=False)
     Outbox().init_app(Flask("shop"), db=trial.db.session)
+
+
+@mistake(
+    "a batch migration on SQLite that copies a table without AUTOINCREMENT",
+    check="outbox_email has lost AUTOINCREMENT: a new row may get the id of a purged one",
+)
+def _(trial: Trial) -> None:
+    app = trial.app()
+    table = trial.db.metadata.tables["outbox_email"]
+    with app.app_context(), trial.db.engine.begin() as connection:
+        copy = str(CreateTable(table).compile(connection)).replace(" PRIMARY KEY AUTOINCREMENT", "")
+        connection.exec_driver_sql("DROP TABLE outbox_email")
+        connection.exec_driver_sql(copy.replace("\n)", ", PRIMARY KEY (id)\n)"))

@@ -15,6 +15,7 @@ from ....store.control.pause import paused
 from ....store.queries.inspect_schema import (
     Schema,
     durability_warnings,
+    id_warnings,
     idle_warnings,
     inspect_schema,
     older_line,
@@ -106,6 +107,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     unsafe = prepared_statements.unsafe(database.engine)
     findings += [warn(text, Code.PREPARED) for text in unsafe]
     findings += [warn(text, Code.VACUUM) for text in vacuum_warnings(database)]
+    findings += [warn(text, Code.SCHEMA) for text in id_warnings(database)]
     findings += [warn(text, Code.CLOCK) for text in skew_warnings(seconds_ahead(database))]
     packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large email fails", Code.PACKET) for text in packets]
