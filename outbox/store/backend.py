@@ -24,6 +24,7 @@ from .mysql import lock_wait as mysql_lock_wait
 from .mysql import place as mysql_place
 from .mysql import server as mysql_server
 from .mysql import sums as mysql_sums
+from .mysql import waiting as mysql_waiting
 from .new_email import Values
 from .postgresql import (
     backlog,
@@ -112,9 +113,16 @@ class Backlog(Protocol):
 Withdraw = Callable[[Connection, Database, Sequence[int]], int]
 """Takes ids; withdraws those emails that still wait, and returns how many are cancelled."""
 
-Waiting = Callable[[Database, CTE, ColumnElement[bool], int], Select[*tuple[Any, ...]]]
-"""Takes the ways, when emails are due, and a limit for each way; returns the statement for a row
-per such email."""
+Comparison = Callable[[Any, Any], ColumnElement[bool]]
+"""Such as `operator.le`."""
+
+Waiting = Callable[[Database, CTE, Comparison, ColumnElement[Any], int], Select[*tuple[Any, ...]]]
+"""Takes the ways, how due times compare to a moment, the moment, and a limit for each way; returns
+the statement for a row per such email."""
+
+FirstWaiting = Callable[..., Select[*tuple[Any, ...]]]
+"""Takes the database, the ways, and columns; returns the statement for the columns of the emails
+that wait, way by way."""
 
 GroupProblems = Callable[[Connection, Database, int], Iterable[ProblemGroup]]
 """Takes the most emails to look at; returns their groups, the one with the newest email first."""
@@ -192,8 +200,9 @@ class Backend:
     fold: Fold | None = None
     add_to_sums: AddToSums | None = None
 
-    # Metrics
+    # Metrics and searches
     waiting: Waiting | None = None
+    first_waiting: FirstWaiting | None = None
 
     # What pages show
     group_problems: GroupProblems | None = None
@@ -265,6 +274,8 @@ _SQLITE = Backend(
 _MYSQL = Backend(
     withdraw=cancel.withdraw,
     add_to_sums=mysql_sums.add,
+    waiting=mysql_waiting.emails,
+    first_waiting=mysql_waiting.first,
     delete_keyed=deletion.delete_keyed,
     bounded=mysql_lock_wait.bounded,
     place=mysql_place.place,

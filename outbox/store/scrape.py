@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import datetime
+from operator import gt, le
 from typing import Any
 
 from sqlalchemy import (
@@ -89,7 +90,7 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     tables, way = database.tables, ways(database).cte("waiting_way")
     stat, tally = tables.stat, tables.tally
     counter, breaker = tables.counter.c, tables.breaker.c
-    due_at, now = tables.email.c.due_at, database.now()
+    now = database.now()
     is_told = counter.name.not_in([constant(name) for name in MARKS if name != BEAT])
     return union_all(
         _row("now", moment=now, started=now, stopped=now),
@@ -104,8 +105,8 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         ).where(circuit_breaker.counts(database)),
         _row("pause", name=tables.pause.c.scope),
         _row("way", moment=way.c.due_at),
-        _emails("due", waiting(database, way, due_at <= now, MOST_COUNTED)),
-        _emails("scheduled", waiting(database, way, due_at > now, MOST_COUNTED)),
+        _emails("due", waiting(database, way, le, now, MOST_COUNTED)),
+        _emails("scheduled", waiting(database, way, gt, now, MOST_COUNTED)),
         _emails("claimed", leased(database, Status.CLAIMED)),
         _emails("sending", leased(database, Status.SENDING)),
         _emails("attention", _of_a_person(database)),

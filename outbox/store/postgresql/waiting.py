@@ -7,6 +7,7 @@ many.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import (
@@ -24,14 +25,19 @@ from ..connection.database import Database
 
 
 def emails(
-    database: Database, way: CTE, when: ColumnElement[bool], limit: int
+    database: Database,
+    way: CTE,
+    compare: Callable[[Any, Any], ColumnElement[bool]],
+    moment: ColumnElement[Any],
+    limit: int,
 ) -> Select[*tuple[Any, ...]]:
-    """Return the statement for the emails of all ways, up to so many of each, by `when`."""
+    """Return the statement for up to so many emails of each way whose due time compares so."""
     email = database.tables.email.c
     one: Label[int] = literal_column("1", Integer).label("one")
     found = (
         select(one)
-        .where(email.priority == way.c.priority, email.lane == way.c.lane, when)
+        .where(email.priority == way.c.priority, email.lane == way.c.lane)
+        .where(compare(email.due_at, moment))
         .order_by(email.due_at, email.id)
         .limit(literal_column(str(limit)))
         .lateral("each")

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Select, select, union
 
 from ..connection.database import Database
 from .sweep.tagged_rows import finding
+from .waiting import first_waiting
 
 LOOKED_AT = 1000
 """How many contents are looked at from each end, and how many waiting emails."""
@@ -33,13 +34,7 @@ def term(database: Database) -> Select[*tuple[Any, ...]]:
 
 def _of_waiting(database: Database, most: int) -> Select[Any]:
     content, email = database.tables.content.c, database.tables.email.c
-    waiting = (  # in the order of their index
-        select(email.content_id)
-        .where(email.due_at.is_not(None))
-        .order_by(email.priority, email.lane, email.due_at, email.id)
-        .limit(most)
-        .subquery()
-    )
+    waiting = first_waiting(database, email.content_id, limit=most).subquery()
     return select(content.id, content.key_id).join(waiting, waiting.c.content_id == content.id)
 
 

@@ -7,6 +7,7 @@ takes as long for five million finished or scheduled emails as for none.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import gt, le
 from typing import Any
 
 from sqlalchemy import (
@@ -22,7 +23,7 @@ from sqlalchemy import (
 )
 
 from ...domain.delivery.status import Status
-from ..backend import backend_of
+from ..backend import Comparison, backend_of
 from ..connection.database import Database
 from ..report_records import Backlog
 from .standstill import MOST_COUNTED
@@ -43,10 +44,10 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
 
 def terms(database: Database, way: CTE) -> Iterator[Statement]:
     """Yield the statements for what `read` takes. The ways are those in which emails wait."""
-    due_at, current = database.tables.email.c.due_at, database.now()
+    current = database.now()
     yield finding("way", moment=way.c.due_at)
-    yield counted("due", waiting(database, way, due_at <= current, MOST_COUNTED))
-    yield counted("scheduled", waiting(database, way, due_at > current, MOST_COUNTED))
+    yield counted("due", waiting(database, way, le, current, MOST_COUNTED))
+    yield counted("scheduled", waiting(database, way, gt, current, MOST_COUNTED))
     for status in (Status.CLAIMED, Status.SENDING):
         yield counted(status, leased(database, status).limit(constant(MOST_COUNTED)))
     yield _attention(database)
@@ -74,16 +75,31 @@ def counted(what: str, some: Statement) -> Statement:
     return finding(what, emails=func.count()).select_from(some.subquery(f"some_{what}"))
 
 
-def waiting(database: Database, way: CTE, when: ColumnElement[bool], limit: int) -> Statement:
-    """Return the statement for up to so many emails of all ways, by when they are due."""
+def waiting(
+    database: Database, way: CTE, compare: Comparison, moment: ColumnElement[Any], limit: int
+) -> Statement:
+    """Return the statement for up to so many emails of all ways whose due time compares so."""
     if (own := backend_of(database.dialect).waiting) is not None:
-        some = own(database, way, when, limit)
+        some = own(database, way, compare, moment, limit)
     else:
         email = database.tables.email
         is_of_way = and_(email.c.priority == way.c.priority, email.c.lane == way.c.lane)
         one = select(constant(1).label("one"))
-        some = one.select_from(way.join(email, is_of_way)).where(when)
+        some = one.select_from(way.join(email, is_of_way))
+        some = some.where(compare(email.c.due_at, moment))
     return some.limit(constant(limit))
+
+
+def first_waiting(database: Database, *columns: ColumnElement[Any], limit: int) -> Statement:
+    """Return the statement for columns of up to so many emails that wait.
+
+    They are the first of the index of due emails: by priority and lane, each by when it is due.
+    """
+    if (own := backend_of(database.dialect).first_waiting) is not None:
+        return own(database, ways(database).subquery("next_way"), *columns).limit(limit)
+    email = database.tables.email.c
+    some = select(*columns).where(email.due_at.is_not(None))
+    return some.order_by(email.priority, email.lane, email.due_at, email.id).limit(limit)
 
 
 def leased(database: Database, status: Status) -> Statement:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import eq, lt
 from typing import Any
 
-from sqlalchemy import CompoundSelect, Connection, union_all
+from sqlalchemy import CompoundSelect, Connection, literal, union_all
 
 from ..connection.database import Database
 from ..control.beat import Ages, ages_of, since
 from ..control.counter import BEAT, TASK
-from ..due_times import is_held
+from ..due_times import HELD
 from ..report_records import Backlog, Pause
-from ..schema.clock import utc
+from ..schema.clock import MOMENT, utc
 from . import crashing, encryption_keys, server_status, standstill, waiting
 from .crashing import CrashingEmail
 from .standstill import MOST_COUNTED, Standstill
@@ -64,15 +65,16 @@ def look(
 def _statement(
     database: Database, limit: float, lease_seconds: float, max_crashes: int
 ) -> CompoundSelect[*tuple[Any, ...]]:
-    email, way = database.tables.email, ways(database).cte("waiting_way")
+    way = ways(database).cte("waiting_way")
     counter, pause = database.tables.counter.c, database.tables.pause.c
-    late = waiting.waiting(database, way, email.c.due_at < database.now(-limit), MOST_COUNTED)
+    late = waiting.waiting(database, way, lt, database.now(-limit), MOST_COUNTED)
+    held = waiting.waiting(database, way, eq, literal(HELD, MOMENT), 1)
     marks = [constant(name) for name in (BEAT, TASK)]
     return union_all(
         now(database),
         *waiting.terms(database, way),
         waiting.counted("late", late),
-        waiting.counted("held", waiting.waiting(database, way, is_held(email), 1)),
+        waiting.counted("held", held),
         *standstill.terms(database, limit),
         *server_status.terms(database),
         *crashing.terms(database, lease_seconds, max_crashes),

@@ -17,6 +17,7 @@ from ...domain.search.digests import message_id_digest, recipient_digest
 from ...domain.search.filters import Filters
 from ...domain.search.place import Place
 from ..connection.database import Database
+from ..queries.waiting import first_waiting
 from ..schema.clock import utc
 from .id_bounds import Bounds, bounds
 from .subjects import BySubject, contents_of
@@ -144,12 +145,10 @@ def waiting(connection: Connection, database: Database, *statuses: Status | None
 def _waiting(database: Database, status: Status | None) -> Select[int] | None:
     """Return the statement for the emails of a status in an index's order, or None if none has."""
     email = database.tables.email.c
-    chosen = select(email.id)
     if status is Status.PENDING:
-        chosen = chosen.where(email.due_at.is_not(None))
-        return chosen.order_by(email.priority, email.lane, email.due_at, email.id)
+        return first_waiting(database, email.id, limit=MOST_READ + 1)
     if status in LEASED:
-        return chosen.where(email.token.is_not(None)).order_by(email.token, email.id)
+        return select(email.id).where(email.token.is_not(None)).order_by(email.token, email.id)
     return None
 
 
