@@ -19,7 +19,7 @@ from ..domain.instance import Place
 from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..domain.scheduling.lanes import Wants
 from .connection.database import Database
-from .mysql import cancel, deletion, function_calls
+from .mysql import cancel, deletion, function_calls, index_hints
 from .mysql import lock_wait as mysql_lock_wait
 from .mysql import place as mysql_place
 from .mysql import server as mysql_server
@@ -124,6 +124,9 @@ FirstWaiting = Callable[..., Select[*tuple[Any, ...]]]
 """Takes the database, the ways, and columns; returns the statement for the columns of the emails
 that wait, way by way."""
 
+GoBy = Callable[[Select[int], Table, str], Select[int]]
+"""Takes a statement, a table and an index; returns the statement so that it goes by the index."""
+
 GroupProblems = Callable[[Connection, Database, int], Iterable[ProblemGroup]]
 """Takes the most emails to look at; returns their groups, the one with the newest email first."""
 
@@ -203,6 +206,7 @@ class Backend:
     # Metrics and searches
     waiting: Waiting | None = None
     first_waiting: FirstWaiting | None = None
+    go_by: GoBy | None = None
 
     # What pages show
     group_problems: GroupProblems | None = None
@@ -276,6 +280,7 @@ _MYSQL = Backend(
     add_to_sums=mysql_sums.add,
     waiting=mysql_waiting.emails,
     first_waiting=mysql_waiting.first,
+    go_by=index_hints.go_by,
     delete_keyed=deletion.delete_keyed,
     bounded=mysql_lock_wait.bounded,
     place=mysql_place.place,

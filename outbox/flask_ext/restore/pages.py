@@ -59,10 +59,9 @@ def release_part(
         wanted &= email.c.priority == int(which)
     if scheduled:
         wanted &= email.c.send_at > database.now()
-    among = email.c.tag == name if name is not None else email.c.id >= lowest
     deed = deed_of(by, "release", **holding.what(name, which, scheduled=scheduled))
     work = noted(hold.release, deed, "released")
-    walk = Walk(among=(among,), wanted=wanted)
+    walk = Walk(tag=name, lowest=lowest, wanted=wanted)
     done = do_part(database, work, walk, None if after is None else one_id(after))
     if done.changed:
         holding.note_end(runtime)

@@ -166,9 +166,8 @@ def _last(connection: Connection, database: Database, leading: Candidates) -> Pl
             oldest = select(email.id, since).where(since.is_not(None)).order_by(since, email.id)
             found = connection.execute(oldest.limit(1)).one_or_none()
             return None if found is None else Place(found.id, utc(found.attention_at))
-        case ById(ids=ids, which=which, bounds=bounds):
-            lowest = select(ids).where(*which, ids > (bounds.low or 0)).order_by(ids).limit(1)
-            value = connection.execute(lowest).scalar()
+        case ById():
+            value = connection.execute(leading.lowest()).scalar()
             return None if value is None else Place(value)
         case Few(places=places) if places:
             return places[-1]

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.mysql import DATETIME
 
 from ..connection.database import Database
+from .index_hints import go_by
 
 
 def emails(
@@ -56,6 +57,4 @@ def first(
         email.c.due_at >= way.c.due_at,
     )
     statement = select(*columns).select_from(way).join(email, bounds[0]).where(*bounds[1:])
-    return statement.prefix_with("STRAIGHT_JOIN").with_hint(
-        email, "FORCE INDEX (ix_outbox_email_due)"
-    )
+    return go_by(statement, email, "ix_outbox_email_due").prefix_with("STRAIGHT_JOIN")

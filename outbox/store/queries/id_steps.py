@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Select, select
 
+from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.list_parts import among, parts
 
@@ -22,7 +23,8 @@ LOOK = 2000
 class Walk:
     """Which emails are gone through, in which order, and which of them are wanted."""
 
-    among: tuple[ColumnElement[bool], ...]  # what the index has; the id bounds it, if it is empty
+    tag: str | None = None  # None: all emails
+    lowest: int | None = None  # the lowest id
     wanted: ColumnElement[bool]
     newest_first: bool = False
 
@@ -37,11 +39,8 @@ class IdStep:
 
 def read_step(connection: Connection, database: Database, walk: Walk, after: int | None) -> IdStep:
     """Read the step behind the email with the id `after`, or the first one."""
-    email, which = database.tables.email, list(walk.among)
-    if after is not None:
-        which.append(email.c.id < after if walk.newest_first else email.c.id > after)
-    ids = newest_ids if walk.newest_first else oldest_ids
-    some = connection.execute(ids(database, *which, limit=LOOK)).scalars().all()
+    email = database.tables.email
+    some = connection.execute(_step(database, walk, after)).scalars().all()
     wanted = {
         found
         for part in parts(sorted(some))
@@ -53,17 +52,25 @@ def read_step(connection: Connection, database: Database, walk: Walk, after: int
     return IdStep(ids=[one for one in some if one in wanted], next=end)
 
 
-def newest_ids(database: Database, *which: ColumnElement[bool], limit: int) -> Select[int]:
-    """Return the statement for the highest ids of the emails that fulfil this.
+def _step(database: Database, walk: Walk, after: int | None) -> Select[int]:
+    email = database.tables.email.c
+    which = [] if walk.lowest is None else [email.id >= walk.lowest]
+    if after is not None:
+        which.append(email.id < after if walk.newest_first else email.id > after)
+    order = email.id.desc() if walk.newest_first else email.id
+    some = select(email.id) if walk.tag is None else ids_of_tag(database, walk.tag)
+    return some.where(*which).order_by(order).limit(LOOK)
+
+
+def ids_of_tag(database: Database, tag: str) -> Select[int]:
+    """Return the statement for the ids of a tag's emails, to be bounded and ordered by the id.
 
     It reads the ids alone, which an index has. For another column PostgreSQL may go through all
-    emails in the order of their ids, if it expects to meet enough of those that are wanted.
+    emails in the order of their ids, if it expects to meet enough of those that are wanted. MariaDB
+    and MySQL are told the index: else they look up the tag in it, and read all emails between its
+    end and the id that bounds them.
     """
-    email = database.tables.email.c
-    return select(email.id).where(*which).order_by(email.id.desc()).limit(limit)
-
-
-def oldest_ids(database: Database, *which: ColumnElement[bool], limit: int) -> Select[int]:
-    """Return the statement for the lowest ids, likewise."""
-    email = database.tables.email.c
-    return select(email.id).where(*which).order_by(email.id).limit(limit)
+    email = database.tables.email
+    some = select(email.c.id).where(email.c.tag == tag)
+    own = backend_of(database.dialect).go_by
+    return some if own is None else own(some, email, "ix_outbox_email_tag")

@@ -17,6 +17,7 @@ from ...domain.search.digests import message_id_digest, recipient_digest
 from ...domain.search.filters import Filters
 from ...domain.search.place import Place
 from ..connection.database import Database
+from ..queries.id_steps import ids_of_tag
 from ..queries.waiting import first_waiting
 from ..schema.clock import utc
 from .id_bounds import Bounds, bounds
@@ -39,7 +40,7 @@ class ById:
 
     connection: Connection
     ids: ColumnElement[int]
-    which: tuple[ColumnElement[bool], ...]
+    some: Select[int]  # the statement for all of them
     bounds: Bounds
 
     def after(self, place: Place | None, count: int) -> Sequence[Place]:
@@ -52,10 +53,14 @@ class ById:
         low, high = self.bounds
         if place is not None:
             high = place.id if high is None else min(high, place.id)
-        statement = select(self.ids).where(*self.which)
-        statement = statement if low is None else statement.where(self.ids > low)
+        statement = self.some if low is None else self.some.where(self.ids > low)
         statement = statement if high is None else statement.where(self.ids < high)
         return statement.order_by(self.ids.desc()).limit(count)
+
+    def lowest(self) -> Select[int]:
+        """Return the statement for the lowest of their ids."""
+        above = self.some.where(self.ids > (self.bounds.low or 0))
+        return above.order_by(self.ids).limit(1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,23 +117,25 @@ def candidates(connection: Connection, database: Database, filters: Filters) -> 
             return few
         if (same := _of_subject(connection, database, filters.subject)) is not None:
             return same
-    ids, *which = _led(database, filters)
+    ids, some = _led(database, filters)
     limits = bounds(connection, database, filters.since, filters.until)
-    return ById(connection=connection, ids=ids, which=tuple(which), bounds=limits)
+    return ById(connection=connection, ids=ids, some=some, bounds=limits)
 
 
-def _led(database: Database, filters: Filters) -> tuple[Any, *tuple[ColumnElement[bool], ...]]:
-    """Return the column of ids to be gone through, and a condition that an index has before it."""
+def _led(database: Database, filters: Filters) -> tuple[ColumnElement[int], Select[int]]:
+    """Return the column of ids, and the statement for those that the leading index has."""
     email, lookup = database.tables.email.c, database.tables.lookup.c
     if filters.key is not None:
-        return email.id, email.key == filters.key
+        return email.id, select(email.id).where(email.key == filters.key)
     if filters.message_id is not None:
-        return lookup.email_id, lookup.digest == message_id_digest(filters.message_id)
+        digest = message_id_digest(filters.message_id)
+        return lookup.email_id, select(lookup.email_id).where(lookup.digest == digest)
     if filters.recipient is not None:
-        return lookup.email_id, lookup.digest == recipient_digest(filters.recipient)
+        digest = recipient_digest(filters.recipient)
+        return lookup.email_id, select(lookup.email_id).where(lookup.digest == digest)
     if filters.tag is not None:
-        return email.id, email.tag == filters.tag
-    return (email.id,)
+        return email.id, ids_of_tag(database, filters.tag)
+    return email.id, select(email.id)
 
 
 def waiting(connection: Connection, database: Database, *statuses: Status | None) -> Few | None:

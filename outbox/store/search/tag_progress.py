@@ -16,7 +16,7 @@ from ...domain.delivery.status import LEASED, NEEDS_PERSON, Status
 from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.list_parts import is_among, parts
-from ..queries.id_steps import newest_ids
+from ..queries.id_steps import ids_of_tag
 from ..records import Depth, TagFinding
 from ..schema.clock import utc
 from .spread import probes
@@ -133,7 +133,7 @@ def _progress(
 def _counted(connection: Connection, database: Database, tag: str, most: int) -> Counter[Status]:
     """Return the number of emails by status, of the newest ones and one more than `most`."""
     email, found = database.tables.email.c, Counter[Status]()
-    newest = newest_ids(database, email.tag == tag, limit=most + 1)
+    newest = ids_of_tag(database, tag).order_by(email.id.desc()).limit(most + 1)
     for part in parts(sorted(connection.execute(newest).scalars())):
         statement = select(email.status, func.count()).where(is_among(database, email.id, part))
         for status, emails in connection.execute(statement.group_by(email.status)):

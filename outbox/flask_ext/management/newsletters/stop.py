@@ -27,6 +27,6 @@ def stop_part(runtime: Runtime, tag: Any, after: Any, by: str) -> Part:
         raise InvalidMessage("tag", "give the tag of a newsletter")
     email = runtime.database.tables.email.c
     waits = email.status.in_(sources(Status.CANCELLED))
-    walk = Walk(among=(email.tag == name,), wanted=waits, newest_first=True)
+    walk = Walk(tag=name, wanted=waits, newest_first=True)
     work = Withdrawal(deed=deed_of(by, "cancel", tag=name))
     return do_part(runtime.database, work, walk, None if after is None else one_id(after))

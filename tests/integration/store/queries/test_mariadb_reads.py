@@ -6,15 +6,21 @@ Its indexes have no predicates: the emails that have ended stand in them before 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from sqlalchemy import select, update
 
 from outbox import Priority, Status
+from outbox.domain.config.search_terms import ALL_TERMS
+from outbox.domain.search.filters import Filters
+from outbox.domain.search.place import Place
 from outbox.flask_ext.management.figures import overview
-from outbox.store.queries import encryption_keys
+from outbox.store.queries import encryption_keys, id_steps
 from outbox.store.scrape import scrape
+from outbox.store.search.candidates import ById, candidates
+from outbox.store.search.id_bounds import Bounds
 from tests.support.shop.many import Reading, finish
 from tests.support.shop.shop import Shop, addresses, newsletter
 
@@ -56,3 +62,36 @@ def test_what_waits_is_counted_and_found_without_what_has_ended(shop_with_ended:
     found = shop.outbox.list(status=Status.PENDING, limit=2 * WAITING).emails
     assert len(found) == WAITING
     assert rows_read(shop, lambda: shop.outbox.list(status=Status.PENDING)) < most
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_a_step_through_a_tag_reads_no_more_than_it_finds(
+    shop_with_ended: Shop, monkeypatch: pytest.MonkeyPatch, newest_first: bool
+) -> None:
+    """The emails that the steps before it have found are not read again."""
+    shop, database = shop_with_ended, shop_with_ended.database
+    monkeypatch.setattr(id_steps, "LOOK", 50)
+    wanted = shop.tables.email.c.id > 0
+    walk = id_steps.Walk(tag="news", lowest=1, wanted=wanted, newest_first=newest_first)
+    step = partial(id_steps.read_step, database=database, walk=walk, after=ENDED // 2)
+    assert len(database.read(step).ids) == 50
+    assert rows_read(shop, partial(database.read, step)) < ENDED // 10
+
+
+def test_a_page_of_a_tag_reads_no_more_than_it_shows(shop_with_ended: Shop) -> None:
+    shop, database = shop_with_ended, shop_with_ended.database
+    filters = Filters.check(ALL_TERMS, tag="news")
+
+    def places() -> list[int]:
+        look = partial(candidates, database=database, filters=filters)
+        half = Place(ENDED // 2)
+        return [one.id for one in database.read(lambda c: look(c).after(half, 50))]
+
+    assert places() == list(range(ENDED // 2 - 1, ENDED // 2 - 51, -1))
+    assert rows_read(shop, places) < ENDED // 10
+    oldest = database.read(lambda c: candidates(c, database, filters))
+    assert isinstance(oldest, ById)
+    above = replace(oldest, bounds=Bounds(ENDED // 2, None)).lowest()
+    ask = partial(database.read, lambda c: c.execute(above).scalar())
+    assert ask() == ENDED // 2 + 1
+    assert rows_read(shop, ask) < ENDED // 10
