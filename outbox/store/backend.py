@@ -6,7 +6,7 @@ portable way, which stands in the file that asks. Mere facts stand in `connectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +21,7 @@ from ..domain.scheduling.lanes import Wants
 from .connection.database import Database
 from .mysql import cancel, deletion, function_calls, index_hints
 from .mysql import lock_wait as mysql_lock_wait
+from .mysql import newsletters as mysql_newsletters
 from .mysql import place as mysql_place
 from .mysql import server as mysql_server
 from .mysql import sums as mysql_sums
@@ -120,10 +121,6 @@ Waiting = Callable[[Database, CTE, Comparison, ColumnElement[Any], int], Select[
 """Takes the ways, how due times compare to a moment, the moment, and a limit for each way; returns
 the statement for a row per such email."""
 
-FirstWaiting = Callable[..., Select[*tuple[Any, ...]]]
-"""Takes the database, the ways, and columns; returns the statement for the columns of the emails
-that wait, way by way."""
-
 GoBy = Callable[[Select[int], Table, str], Select[int]]
 """Takes a statement, a table and an index; returns the statement so that it goes by the index."""
 
@@ -138,6 +135,9 @@ LastAttempts = Callable[
 NewsletterIds = Callable[[Connection, Database, int, int, int], dict[str, int]]
 """Takes how many of the newest emails are looked at, of those that wait, and of all; returns the
 tags of bulk email with the ids of their newest emails."""
+
+Probes = Callable[[Database, ColumnElement[Any], Sequence[int], str | None], Select[Any]]
+"""Takes a column, ids and a tag: see `search/spread.py`."""
 
 TagFindings = Callable[[Connection, Database, Sequence[str], Depth], list[TagFinding]]
 """Takes tags, and how much is read of each; returns what is found of them."""
@@ -205,7 +205,7 @@ class Backend:
 
     # Metrics and searches
     waiting: Waiting | None = None
-    first_waiting: FirstWaiting | None = None
+    first_waiting: Callable[..., Select[*tuple[Any, ...]]] | None = None  # see `first` of MySQL
     go_by: GoBy | None = None
 
     # What pages show
@@ -213,6 +213,8 @@ class Backend:
     last_attempts: LastAttempts | None = None
     newsletter_ids: NewsletterIds | None = None
     tag_findings: TagFindings | None = None
+    probes: Probes | None = None
+    waiting_tags: Callable[[Connection, Database, int], Iterator[Select[Any]]] | None = None
 
     # Send
     take_permits: TakePermits | None = None
@@ -281,6 +283,8 @@ _MYSQL = Backend(
     waiting=mysql_waiting.emails,
     first_waiting=mysql_waiting.first,
     go_by=index_hints.go_by,
+    probes=mysql_newsletters.probes,
+    waiting_tags=mysql_newsletters.waiting_tags,
     delete_keyed=deletion.delete_keyed,
     bounded=mysql_lock_wait.bounded,
     place=mysql_place.place,

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Select, cast, func, literal, select
 
+from ..backend import backend_of
 from ..connection.database import Database
 
 PROBES = 200
@@ -26,8 +27,10 @@ def probes(
     value is null where none is left. An id is looked for by itself, because the index alone has it:
     for another column PostgreSQL may go through all emails in the order of their ids.
     """
-    email = database.tables.email.c
     step = max(1, (last - first) // ((count or PROBES) - 1))
+    if (own := backend_of(database.dialect).probes) is not None:
+        return own(database, value, range(first, last + 1, step), tag)
+    email = database.tables.email.c
     start = select(_number(first).label("id")).cte("probe", recursive=True)
     further = start.c.id + _number(step)
     probe = start.union_all(select(further).where(further <= _number(last)))

@@ -66,13 +66,21 @@ def _looks(connection: Connection, database: Database) -> Iterator[Select[Any]]:
     yield _each_once(some.order_by(email.id.desc()).limit(NEWEST))
     needs = some.where(email.attention_at.is_not(None))
     yield _each_once(needs.order_by(email.attention_at.desc(), email.id.desc()).limit(NEWEST))
-    waits = some.where(email.due_at.is_not(None), email.priority == int(Priority.BULK))
-    due = (email.priority, email.lane, email.due_at, email.id)
-    yield _each_once(waits.order_by(*due).limit(WAITING))
-    yield _each_once(waits.order_by(*(one.desc() for one in due)).limit(WAITING))
+    own = backend_of(database.dialect).waiting_tags
+    yield from (own or _waiting)(connection, database, WAITING)
     first, last = connection.execute(select(func.min(email.id), func.max(email.id))).one()
     if first is not None:
         yield spread.probes(database, tag, first, last)
+
+
+def _waiting(_: Connection, database: Database, most: int) -> Iterator[Select[Any]]:
+    """Yield statements for the tags of bulk emails that wait, of each end of their index."""
+    email = database.tables.email.c
+    is_bulk = email.priority == int(Priority.BULK)
+    waits = select(email.tag.label("found")).where(email.due_at.is_not(None), is_bulk)
+    due = (email.priority, email.lane, email.due_at, email.id)
+    yield _each_once(waits.order_by(*due).limit(most))
+    yield _each_once(waits.order_by(*(one.desc() for one in due)).limit(most))
 
 
 def _each_once(some: Select[Any]) -> Select[Any]:

@@ -17,7 +17,9 @@ from outbox.domain.config.search_terms import ALL_TERMS
 from outbox.domain.search.filters import Filters
 from outbox.domain.search.place import Place
 from outbox.flask_ext.management.figures import overview
+from outbox.flask_ext.management.newsletters import reports
 from outbox.store.queries import encryption_keys, id_steps
+from outbox.store.records import Depth
 from outbox.store.scrape import scrape
 from outbox.store.search.candidates import ById, candidates
 from outbox.store.search.id_bounds import Bounds
@@ -95,3 +97,19 @@ def test_a_page_of_a_tag_reads_no_more_than_it_shows(shop_with_ended: Shop) -> N
     ask = partial(database.read, lambda c: c.execute(above).scalar())
     assert ask() == ENDED // 2 + 1
     assert rows_read(shop, ask) < ENDED // 10
+
+
+def test_the_newsletters_are_found_and_sampled_by_a_bounded_number_of_rows(
+    shop_with_ended: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look-up of a sample reads one email, and those that wait are few."""
+    shop = shop_with_ended
+    monkeypatch.setattr("outbox.store.search.tags.NEWEST", 10)
+    monkeypatch.setattr(reports, "IN_LIST", Depth(counted=50, sample=50, problems=50))
+    look = partial(reports.newsletters, shop.runtime, before=None, limit=10)
+    found = {one.tag: one for one in look().newsletters}
+    assert found["more"].statuses == {Status.PENDING: WAITING}
+    assert not found["news"].is_counted
+    assert set(found["news"].statuses) == {Status.SENT}
+    assert 50 <= sum(found["news"].statuses.values()) <= 51
+    assert rows_read(shop, look) < ENDED // 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,7 +12,7 @@ from outbox.flask_ext.management import corrections
 from outbox.flask_ext.management.newsletters import reports, stop
 from outbox.store.queries import id_steps
 from tests.support.shop.shell import stuck
-from tests.support.shop.shop import Shop, addresses, newsletter
+from tests.support.shop.shop import START, Shop, addresses, newsletter
 
 pytestmark = pytest.mark.each_database
 
@@ -47,6 +48,21 @@ def test_tags_of_bulk_email_come_newest_first(shop: Shop, monkeypatch: pytest.Mo
     assert second.next is None
     with pytest.raises(InvalidMessage):
         reports.newsletters(shop.runtime, before=0, limit=1)
+
+
+def test_those_that_wait_are_found_from_both_ends(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other look comes to them: they are neither the newest nor at a probe's place."""
+    monkeypatch.setattr("outbox.store.search.tags.NEWEST", 1)
+    monkeypatch.setattr("outbox.store.search.tags.WAITING", 1)
+    monkeypatch.setattr("outbox.store.search.spread.PROBES", 2)
+    shop.enqueue(tag="order")
+    for days, tag in enumerate(("soon", "between", "late")):
+        send_at = START + timedelta(days=36_500 + days)
+        shop.enqueue(tag=tag, priority="bulk", send_at=send_at)
+    shop.enqueue(tag="order")
+    assert tags(shop) == ["late", "soon"]
 
 
 def test_few_are_counted_and_many_are_sampled(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
