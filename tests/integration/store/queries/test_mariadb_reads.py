@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -18,13 +19,14 @@ from outbox.domain.search.filters import Filters
 from outbox.domain.search.place import Place
 from outbox.flask_ext.management.figures import overview
 from outbox.flask_ext.management.newsletters import reports
-from outbox.store.queries import encryption_keys, id_steps
+from outbox.store.due_times import HELD
+from outbox.store.queries import encryption_keys, id_steps, whole_state
 from outbox.store.records import Depth
 from outbox.store.scrape import scrape
 from outbox.store.search.candidates import ById, candidates
 from outbox.store.search.id_bounds import Bounds
 from tests.support.shop.many import Reading, finish
-from tests.support.shop.shop import Shop, addresses, newsletter
+from tests.support.shop.shop import START, Shop, addresses, newsletter
 
 pytestmark = pytest.mark.databases("mariadb")
 
@@ -64,6 +66,24 @@ def test_what_waits_is_counted_and_found_without_what_has_ended(shop_with_ended:
     found = shop.outbox.list(status=Status.PENDING, limit=2 * WAITING).emails
     assert len(found) == WAITING
     assert rows_read(shop, lambda: shop.outbox.list(status=Status.PENDING)) < most
+
+
+def test_what_is_due_scheduled_late_and_held_is_told_apart(shop_with_ended: Shop) -> None:
+    shop, email = shop_with_ended, shop_with_ended.tables.email
+    look = partial(whole_state.look, limit=600.0, lease_seconds=60.0, max_crashes=3)
+
+    def state() -> whole_state.WholeState:
+        return shop.database.read(lambda c: look(c, shop.database))
+
+    assert (state().standstill.stuck, state().has_held) == (0, False)
+    moments = [HELD] * 2 + [START + timedelta(days=36_500)] * 3 + [START - timedelta(days=1)] * 4
+    with shop.engine.begin() as connection:
+        for number, moment in enumerate(moments):
+            reader = email.c.id == ENDED + 1 + number
+            connection.execute(update(email).where(reader).values(due_at=moment))
+    found = state()
+    assert (found.standstill.stuck, found.has_held) == (4, True)
+    assert (found.backlog.due, found.backlog.scheduled) == (WAITING - 5, 5)
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
