@@ -14,10 +14,10 @@ from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, 
 from ..store.control import fleet, lease
 from ..store.control.forgotten_servers import forget
 from ..store.jobs.forget import prune as prune_jobs
-from ..store.queries.sweep.preemption import should_yield_to_urgent
 from ..store.retention.mark import LEASE, PurgeUnderWay
 from ..store.retention.purge import Removed, purge
 from ..store.rollup.prune import prune
+from .claimable import gives_way
 from .process import shutdown
 from .process.runtime import Runtime
 
@@ -54,7 +54,7 @@ def purge_briefly(runtime: Runtime) -> Removed:
             for removed in chunks:
                 total = total.plus(removed)
                 spent = runtime.clock() - began
-                if spent > SECONDS or shutdown.requested() or _gives_way(runtime):
+                if spent > SECONDS or shutdown.requested() or gives_way(runtime):
                     break
     except PurgeUnderWay:
         pass  # the other purge does the work
@@ -77,11 +77,6 @@ def _forget(runtime: Runtime) -> None:
     forget(runtime.database, [server.name for server in runtime.servers])
     fleet.forget(runtime.database)
     prune_jobs(runtime.database)
-
-
-def _gives_way(runtime: Runtime) -> bool:
-    slots, routes = runtime.slots(), runtime.routes
-    return should_yield_to_urgent(runtime.database, runtime.lanes, slots=slots, routes=routes)
 
 
 def purge_all(

@@ -7,25 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from math import inf
 
-from ..domain.config.servers import ServerSettings
 from ..domain.scheduling.claim_plan import (
-    AHEAD,
     ClaimRequest,
     LaneKey,
     contenders,
     next_opening,
     plan_claims,
 )
-from ..domain.scheduling.lanes import route_of_lane
 from ..store.connection.database import Database
 from ..store.connection.error_codes import describe, may_be_of_a_row
 from ..store.control import rate_limits
-from ..store.control.connection_caps import full_for_now
 from ..store.control.forgotten_servers import note_configured
 from ..store.control.set_back.set_right import set_right
-from ..store.queries.sweep import server_limits
 from ..store.queries.sweep.locked_emails import locked_ways
 from ..store.queries.sweep.sweep_snapshot import Survey, survey
 from ..store.records import Claim
@@ -36,6 +30,7 @@ from .broker.queues import SEND_QUEUES
 from .log_events import log_rescue
 from .probe import claim_probes
 from .process.runtime import Runtime
+from .server_rooms import is_usable, rooms
 
 _log = logging.getLogger("outbox")
 
@@ -159,7 +154,7 @@ def _contenders(runtime: Runtime, slots: int, locked: Set[LaneKey], state: Surve
         lanes=runtime.lanes,
         lags=state.lags,
         slots=slots,
-        rooms=_rooms(runtime, state),
+        rooms=rooms(runtime, state),
     )
 
 
@@ -167,8 +162,8 @@ def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
     """Claim the probes, and what is due; return the claims."""
     if not state.due or runtime.suppressed():
         return []
-    is_usable = partial(_is_usable, runtime, state)
-    claims = claim_probes(runtime, state, is_usable=is_usable)
+    usable = partial(is_usable, runtime, state)
+    claims = claim_probes(runtime, state, is_usable=usable)
     failed: list[Exception] = []
     made, locked = _planned(runtime, state, slots, failed)
     claims += made
@@ -219,7 +214,7 @@ def _planned(
         slots=slots,
         batch=runtime.settings.batch,
         window=runtime.settings.window,
-        rooms=_rooms(runtime, state),
+        rooms=rooms(runtime, state),
     )
     claims = _claimed(runtime, state, requests, failed)
     made = Counter((claim.lane, claim.priority) for claim in claims)
@@ -239,42 +234,3 @@ def _claimed(
         _log.error("outbox: a sweep could not claim (%s)", describe(error))
         failed.append(error)
         return []
-
-
-def _rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
-    """Return how many batches each route's usable servers take at once, 0 where none is usable."""
-    routes = {route_of_lane(lane) for lane, _ in state.due}
-    return {
-        route: sum(_room(runtime, state, server) for server in runtime.routes.servers_of(route))
-        for route in routes
-    }
-
-
-def _is_left(runtime: Runtime, server: ServerSettings) -> bool:
-    """Return whether this process did not get a row that it needs to send over this server."""
-    if runtime.reach.is_halted(server.name):
-        return True
-    return server.connections is not None and server.name in full_for_now(runtime.database)
-
-
-def _is_usable(runtime: Runtime, state: Survey, server: ServerSettings) -> bool:
-    return _room(runtime, state, server) > 0
-
-
-def _room(runtime: Runtime, state: Survey, server: ServerSettings) -> float:
-    limit, cap = state.servers[server.name], server.connections
-    if limit in (server_limits.OPEN, server_limits.HALF_OPEN) or _is_left(runtime, server):
-        return 0
-    # The lane of a route with several servers may be open while the only usable one is over its
-    # rate.
-    if server.rate is not None and state.lags.get(server.bucket, -inf) > AHEAD:
-        return 0
-    if (spare := runtime.connections.spare(server.name)) < inf:
-        spare += _in_flight(runtime, state, server)
-    return min(inf if limit is None else limit, inf if cap is None else cap, spare)
-
-
-def _in_flight(runtime: Runtime, state: Survey, server: ServerSettings) -> int:
-    """Return how many batches are in flight that may go over the server."""
-    lanes = ((route_of_lane(lane), found.batches) for (lane, _), found in state.flight.items())
-    return sum(n for route, n in lanes if server in runtime.routes.servers_of(route))

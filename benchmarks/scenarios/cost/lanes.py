@@ -12,7 +12,7 @@ from benchmarks.load import message_to
 from benchmarks.measure import milliseconds
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
-from outbox.store.queries.sweep.preemption import should_yield_to_urgent
+from outbox.worker.claimable import gives_way
 from outbox.worker.sweep import sweep
 
 DOMAINS = 1000
@@ -43,9 +43,7 @@ def _round(bench: Bench) -> dict[str, float]:
         _occupy(made, bench.size(OCCUPIED, least=10))
         plan = milliseconds(lambda: look_and_plan(made), times)
         urgent = milliseconds(
-            lambda: should_yield_to_urgent(
-                runtime.database, runtime.lanes, slots=4, routes=runtime.routes
-            ),
+            lambda: gives_way(runtime),
             times,
         )
     return {_EMPTY: empty, _PLAN: plan, _URGENT: urgent}

@@ -13,8 +13,8 @@ from ...domain.delivery.breaker_timing import SESSION_SHARED
 from ...store.connection.error_codes import describe
 from ...store.control.rate_limits import seconds_until_open
 from ...store.harmless_log import harmless_log
-from ...store.queries.sweep.preemption import is_any_left
 from ...store.records import ClaimedEmail
+from ..claimable import are_left
 from ..leases.heartbeat import Heartbeat
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
@@ -128,11 +128,8 @@ class NextWindow:
         """
         if seconds >= self._choice.watch.session_seconds:
             return False
-        runtime, term = self._runtime, self._runtime.settings.lease
         try:
-            return seconds < SESSION_SHARED or not is_any_left(
-                runtime.database, runtime.lanes, routes=runtime.routes, term=term
-            )
+            return seconds < SESSION_SHARED or not are_left(self._runtime)
         except SoftTimeLimitExceeded:  # the task's: Celery raises it once
             raise
         except Exception as error:  # noqa: BLE001  (the greeting may come; the next look is soon)

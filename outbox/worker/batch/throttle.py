@@ -21,13 +21,10 @@ from ...domain.scheduling.claim_plan import AHEAD
 from ...domain.scheduling.lanes import PermitCost, Wants
 from ...domain.scheduling.token_bucket import MARGIN, Rate
 from ...store.control.rate_limits import take
-from ...store.queries.sweep.preemption import (
-    is_urgent_active,
-    should_yield_bulk,
-    should_yield_to_urgent,
-)
+from ...store.queries.sweep.preemption import is_urgent_active
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions.release import give_back_to_lanes
+from ..claimable import gives_way
 from ..process import shutdown
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
@@ -123,14 +120,10 @@ class Throttle:
 
     def _must_wait(self) -> bool:
         runtime, begun = self._runtime, self._runtime.clock()
-        should_yield = (
-            should_yield_bulk if self._priority is Priority.BULK else should_yield_to_urgent
-        )
-        slots, routes = runtime.slots(), runtime.routes
         runtime.calm_until = begun + LOOK  # the others need not ask meanwhile
         waits = True
         try:
-            waits = should_yield(self._database, self._lanes, slots=slots, routes=routes)
+            waits = gives_way(runtime, (self._lane, self._priority))
         finally:
             ended = runtime.clock()
             runtime.calm_until = 0.0 if waits else ended + _pause_after(ended - begun)

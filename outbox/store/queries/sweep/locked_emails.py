@@ -12,6 +12,7 @@ from itertools import islice
 
 from ....domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ...connection.database import Database
+from ...control.passed_over import passed_over
 from ...due_emails import due_statement
 
 MOST = 200
@@ -33,9 +34,11 @@ def locked_ways(database: Database, ways: Iterable[LaneKey]) -> set[LaneKey]:
 
 
 def _is_free(database: Database, way: LaneKey, seconds: float) -> bool:
-    if database.facts.one_writer:  # nobody locks a row there without locking all of them
-        return True
+    if database.facts.one_writer and not database.failing:
+        return True  # nobody locks a row there without locking all of them
     lane, priority = way
-    one = ClaimRequest(lane=lane, priority=priority, batches=1, size=1)
+    failing = passed_over(database)  # no claim of this process takes them
+    one = ClaimRequest(lane=lane, priority=priority, batches=1, size=1 + len(failing))
     statement = due_statement(database.tables, one, database.now(-seconds))
-    return database.run(lambda connection: connection.execute(statement).first()) is not None
+    found = database.run(lambda connection: connection.execute(statement).all())
+    return any(row.id not in failing for row in found)

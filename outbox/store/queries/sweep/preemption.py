@@ -7,7 +7,7 @@ transaction has locked: no sweep could claim it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, CompoundSelect, Select, func, union_all
@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, CompoundSelect, Select, func, union_all
 from ....domain.config.routing import Routes
 from ....domain.delivery.breaker_timing import BreakerState
 from ....domain.priority import Priority
-from ....domain.scheduling.claim_plan import AHEAD
+from ....domain.scheduling.claim_plan import AHEAD, LaneKey
 from ....domain.scheduling.lanes import Lanes, route_of_lane
 from ...connection.database import Database
 from ...control import rate_limits
@@ -41,6 +41,10 @@ _LONG = 1.0
 
 _URGENT = Priority.URGENT
 
+Claimable = Callable[[], Collection[LaneKey]]
+"""Returns the ways whose emails a sweep would claim if one more slot were free. It is asked only
+where email waits. The more urgent email may have its rate in flight already, or its server full."""
+
 
 def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
     """Return whether urgent email that shares a bucket with this lane is due or in flight."""
@@ -65,10 +69,13 @@ def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     )
 
 
-def should_yield_to_urgent(database: Database, lanes: Lanes, *, slots: int, routes: Routes) -> bool:
+def should_yield_to_urgent(
+    database: Database, lanes: Lanes, *, slots: int, routes: Routes, claimable: Claimable
+) -> bool:
     """Return whether urgent email could go, but lacks a free slot or a process to claim it.
 
-    It could not go if `routes` give it only servers that are halted or whose rates are used up.
+    It could not go if `routes` give it only servers that are halted or whose rates are used up, or
+    if it is not `claimable`.
 
     An urgent batch whose task has not started yet waits too. It does not count as holding a slot:
     once one batch has given way to it, the others need not. If it stays unstarted, some worker has
@@ -76,17 +83,19 @@ def should_yield_to_urgent(database: Database, lanes: Lanes, *, slots: int, rout
     gives way if urgent email stays unclaimed although a slot is free. Then every process is busy,
     and none is left to sweep.
     """
-    return _urgent_lacks(database, _look(database, _waits), lanes, slots, routes)
+    return _urgent_lacks(database, _look(database, _waits), lanes, slots, routes, claimable)
 
 
-def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: Routes) -> bool:
+def should_yield_bulk(
+    database: Database, lanes: Lanes, *, slots: int, routes: Routes, claimable: Claimable
+) -> bool:
     """Return whether bulk gives way: to urgent email as above, or to normal email.
 
     Normal email lacks a place only while no batch but bulk goes on: it needs one slot that is free,
     and one process. So bulk may take all of them while nothing else waits.
     """
     found = _look(database, _waits_for_bulk)
-    if _urgent_lacks(database, found, lanes, slots, routes):
+    if _urgent_lacks(database, found, lanes, slots, routes, claimable):
         return True
     if _number(found, "others"):
         return False
@@ -95,10 +104,12 @@ def should_yield_bulk(database: Database, lanes: Lanes, *, slots: int, routes: R
     seconds = 0.0 if _number(found, "bulk") >= slots else _UNCLAIMED
     # Only now, because normal email may wait in thousands of lanes.
     normal = _look(database, _normal)
-    return _has_waited(database, normal, lanes, routes, Priority.NORMAL, seconds)
+    return _has_waited(database, normal, lanes, routes, Priority.NORMAL, seconds, claimable)
 
 
-def is_any_left(database: Database, lanes: Lanes, *, routes: Routes, term: float) -> bool:
+def is_any_left(
+    database: Database, lanes: Lanes, *, routes: Routes, term: float, claimable: Claimable
+) -> bool:
     """Return whether an email could go, and no process has been free to take it up.
 
     It is due and unclaimed, or its batch was not started. Or its worker is lost, and no sweep has
@@ -108,18 +119,24 @@ def is_any_left(database: Database, lanes: Lanes, *, routes: Routes, term: float
     if _number(found, "unstarted") or _number(found, "lost"):
         return True
     return any(
-        _has_waited(database, found, lanes, routes, priority, _LEFT) for priority in Priority
+        _has_waited(database, found, lanes, routes, priority, _LEFT, claimable)
+        for priority in Priority
     )
 
 
 def _urgent_lacks(
-    database: Database, found: Findings, lanes: Lanes, slots: int, routes: Routes
+    database: Database,
+    found: Findings,
+    lanes: Lanes,
+    slots: int,
+    routes: Routes,
+    claimable: Claimable,
 ) -> bool:
     holding, published, stuck = (_number(found, name) for name in ("holding", "published", "stuck"))
     if stuck or (published and holding >= slots):
         return True
     seconds = 0.0 if holding >= slots else _UNCLAIMED
-    return _has_waited(database, found, lanes, routes, _URGENT, seconds)
+    return _has_waited(database, found, lanes, routes, _URGENT, seconds, claimable)
 
 
 def _waits(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
@@ -208,8 +225,9 @@ def _has_waited(
     routes: Routes,
     priority: Priority,
     seconds: float,
+    claimable: Claimable,
 ) -> bool:
-    """Return whether an email that a server would take has been due for so many seconds."""
+    """Return whether an email that a sweep would claim has been due for so many seconds."""
     if priority in found.paused:
         return False
     lags = {**found.lags, **rate_limits.avoided(database)}
@@ -219,6 +237,10 @@ def _has_waited(
         for lane, age in _waiting(found, priority).items()
         if not lanes.is_closed(lane, lags, AHEAD) and _is_usable(lane, routes, lags, halted)
     }
+    if not any(age >= seconds for age in ages.values()):
+        return False
+    ways = claimable()
+    ages = {lane: age for lane, age in ages.items() if (lane, priority) in ways}
     return _is_any_due(database, ages, priority, seconds)
 
 

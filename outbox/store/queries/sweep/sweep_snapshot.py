@@ -70,8 +70,11 @@ def survey(
     since: Mapping[LaneKey, Mark] = MappingProxyType({}),
     choose: Choose = lambda state: state.due,
     term: float = 0.0,
+    priorities: Sequence[Priority] = tuple(Priority),
 ) -> Survey:
     """Read all that a sweep decides by, and count the emails of the ways that `choose` returns.
+
+    Only emails of these `priorities` are looked for.
 
     `choose` gets the survey before anything is counted. Counting stops at `limit` in each way. On
     PostgreSQL due emails before their mark in `since` are not looked at. Whether emails wait behind
@@ -81,7 +84,9 @@ def survey(
 
     def work(connection: Connection) -> Survey:
         found = Findings(
-            connection, database.built(survey_statement, term), marked(database, since)
+            connection,
+            database.built(survey_statement, term, *map(int, priorities)),
+            marked(database, since),
         )
         state = _uncounted(found, lanes, servers)
         ways = [way for way in dict.fromkeys([*since, *choose(state)]) if way in state.due]
@@ -144,7 +149,9 @@ def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[Lan
     }
 
 
-def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*tuple[Any, ...]]:
+def survey_statement(
+    database: Database, term: float = 0.0, *priorities: int
+) -> CompoundSelect[*tuple[Any, ...]]:
     """Return the statement of a survey, the only one of a sweep that finds nothing to do.
 
     It names no lane, domain or server, so it is the same for five thousand lanes.
@@ -168,7 +175,7 @@ def survey_statement(database: Database, term: float = 0.0) -> CompoundSelect[*t
         *lagging(database, -SLACK),
         pauses(database),
         finding("instance", database.tables.instance.c.instance),
-        due_query(database),
+        due_query(database, *map(Priority, priorities)),
     )
 
 

@@ -11,10 +11,10 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from ....store.connection.error_codes import describe, may_be_of_a_row
 from ....store.harmless_log import harmless_log
-from ....store.queries.sweep.preemption import is_any_left
 from ....store.records import ClaimedEmail, EmailResult
 from ....store.transitions import release
 from ....store.transitions.window import advance
+from ...claimable import are_left
 from ...process import shutdown
 from ...process.one_by_one import write_each
 from ...process.retry_writes import HASTE
@@ -149,5 +149,4 @@ class Relief:
             return False
         if self._choice.watch.keeps_others():
             return True
-        runtime, term = self._runtime, self._runtime.settings.lease
-        return is_any_left(runtime.database, runtime.lanes, routes=runtime.routes, term=term)
+        return are_left(self._runtime)

@@ -18,7 +18,7 @@ from ....store.control.blame.comparison import (
     taken_elsewhere,
     taken_since,
 )
-from ....store.queries.sweep.preemption import is_any_left
+from ...claimable import are_left
 from ...process.retry_writes import until_written
 from ...process.runtime import Runtime
 
@@ -43,8 +43,7 @@ class OtherEmails:
 
     def are_left(self) -> bool:
         """Return whether an email could go, over any server, that no process has claimed."""
-        runtime, term = self._runtime, self._runtime.settings.lease
-        return is_any_left(runtime.database, runtime.lanes, routes=runtime.routes, term=term)
+        return are_left(self._runtime)
 
     def just_taken(self, is_outsider: Callable[[Traits], bool], *, seconds: float) -> int | None:
         """Return the id of an email unlike the halted ones that the server took in this time."""

@@ -8,10 +8,10 @@ from outbox import Priority
 from outbox.domain.scheduling.token_bucket import LONGEST, SLACK, Rate
 from outbox.store.control import rate_limits as store
 from outbox.store.control.rate_limits import take
-from outbox.store.queries.sweep.preemption import should_yield_to_urgent
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import swept
+from tests.support.shop.giving_way import gives_way
 from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.each_database
@@ -57,9 +57,7 @@ def test_urgent_email_of_its_lane_has_the_others_give_way(shop: Shop) -> None:
     shop.enqueue("a@x.example")
     swept(shop)
     shop.enqueue("a@gmail.com", priority=Priority.URGENT)
-    assert should_yield_to_urgent(
-        shop.database, shop.runtime.lanes, slots=1, routes=shop.runtime.routes
-    )
+    assert gives_way(shop, slots=1)
 
 
 def test_what_was_taken_is_still_paid_off(shop: Shop) -> None:

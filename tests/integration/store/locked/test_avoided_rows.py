@@ -14,10 +14,10 @@ from outbox.domain.delivery.transaction import Phase
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control.blame import suspicion
 from outbox.store.control.rate_limits import set_right, take
-from outbox.store.queries.sweep.preemption import should_yield_to_urgent
 from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.store.locks import ROUTES, SENT, UNTOUCHED, in_time, vanished
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.giving_way import gives_way
 from tests.support.shop.motion import Motion, server, standing, write
 from tests.support.shop.shop import Shop, Shops
 
@@ -69,8 +69,7 @@ def keeps_no_other(shops: Shops, catcher: Catcher, priority: Priority, **limit: 
 
 
 def yields(shop: Shop) -> bool:
-    runtime = shop.runtime
-    return should_yield_to_urgent(shop.database, runtime.lanes, slots=1, routes=runtime.routes)
+    return gives_way(shop, slots=1)
 
 
 def test_a_server_whose_breaker_cannot_be_opened_gets_no_batch_after_batch(shops: Shops) -> None:

@@ -10,11 +10,7 @@ from sqlalchemy.orm import Session
 
 from outbox import Priority, Status
 from outbox.store.queries.sweep import preemption
-from outbox.store.queries.sweep.preemption import (
-    is_urgent_active,
-    should_yield_bulk,
-    should_yield_to_urgent,
-)
+from outbox.store.queries.sweep.preemption import is_urgent_active
 from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
 from outbox.store.records import Claim
 from outbox.store.transitions.claim import claim_requested
@@ -22,6 +18,7 @@ from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
 from tests.integration.store.locks import in_time, no_waiting
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.giving_way import gives_way
 from tests.support.shop.motion import write
 from tests.support.shop.shop import Shop, Shops
 
@@ -135,13 +132,13 @@ def test_no_batch_gives_way_to_emails_that_are_locked(shop: Shop, workers: Shops
     worker = workers.open(OUTBOX_SLOTS=1, OUTBOX_DOMAIN_RATES=names)
     locked = [worker.enqueue(f"a@{name}", priority=URGENT, tag="locked").id for name in names]
     worker.later(LONG)  # no process has claimed them for long
-    lanes, routes = worker.runtime.lanes, worker.runtime.routes
+    lanes = worker.runtime.lanes
     shared = shop.mail(locked[0]).lane
 
     def looks() -> list[bool]:
         return [
-            should_yield_to_urgent(worker.database, lanes, slots=1, routes=routes),
-            should_yield_bulk(worker.database, lanes, slots=1, routes=routes),
+            gives_way(worker, slots=1),
+            gives_way(worker, Priority.BULK, slots=1),
             is_urgent_active(worker.database, lanes, shared),
         ]
 
@@ -159,13 +156,12 @@ def test_no_batch_gives_way_to_emails_that_are_locked_for_a_moment(
 ) -> None:
     """Many short transactions, one after another, would have it give way all the time."""
     worker = workers.open()
-    lanes, routes = worker.runtime.lanes, worker.runtime.routes
     shop.enqueue(priority=URGENT, tag="locked")
 
     def looks() -> list[bool]:
         return [
-            should_yield_to_urgent(worker.database, lanes, slots=0, routes=routes),
-            should_yield_bulk(worker.database, lanes, slots=0, routes=routes),
+            gives_way(worker, slots=0),
+            gives_way(worker, Priority.BULK, slots=0),
         ]
 
     assert looks() == [True, True]
@@ -184,15 +180,14 @@ def test_bulk_does_not_give_way_to_normal_emails_that_are_locked(
     worker = workers.open()
     worker.later(61)
 
-    def gives_way() -> bool:
-        lanes, routes = worker.runtime.lanes, worker.runtime.routes
-        return should_yield_bulk(worker.database, lanes, slots=9, routes=routes)
+    def yields() -> bool:
+        return gives_way(worker, Priority.BULK, slots=9)
 
-    assert gives_way()
+    assert yields()
     with shop.session() as session, no_waiting(worker):
         assert withdraw(shop, session) == 1
-        assert not in_time(gives_way, session)
+        assert not in_time(yields, session)
         worker.enqueue()
-        assert not in_time(gives_way, session), "there is a slot for it, and a sweep may come"
+        assert not in_time(yields, session), "there is a slot for it, and a sweep may come"
         worker.later(61)
-        assert in_time(gives_way, session)
+        assert in_time(yields, session)

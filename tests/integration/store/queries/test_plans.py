@@ -18,20 +18,17 @@ from outbox import Priority
 from outbox.store.postgresql import window
 from outbox.store.postgresql.window_statement import in_a_hurry, past_others
 from outbox.store.queries.sweep.locked_emails import is_any_free
-from outbox.store.queries.sweep.preemption import (
-    is_any_left,
-    is_urgent_active,
-    should_yield_bulk,
-    should_yield_to_urgent,
-)
+from outbox.store.queries.sweep.preemption import is_urgent_active
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import WindowChange
 from outbox.store.transitions.claim import claim
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_together
+from outbox.worker.claimable import are_left
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.generic_plans import Look, each, plans
-from tests.support.shop.shop import LEASE, WORKER, Shop, addresses, newsletter, sent
+from tests.support.shop.giving_way import gives_way
+from tests.support.shop.shop import WORKER, Shop, addresses, newsletter, sent
 
 MAILS = 3000
 
@@ -40,16 +37,10 @@ LOOKS: dict[str, Look] = {
         shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1600
     ),
     "expire": lambda shop: expire(shop.database),
-    "urgent waits": lambda shop: should_yield_to_urgent(
-        shop.database, shop.runtime.lanes, slots=4, routes=shop.runtime.routes
-    ),
-    "bulk waits": lambda shop: should_yield_bulk(
-        shop.database, shop.runtime.lanes, slots=4, routes=shop.runtime.routes
-    ),
+    "urgent waits": lambda shop: gives_way(shop, slots=4),
+    "bulk waits": lambda shop: gives_way(shop, Priority.BULK, slots=4),
     "urgent stirs": lambda shop: is_urgent_active(shop.database, shop.runtime.lanes, ""),
-    "any is left": lambda shop: is_any_left(
-        shop.database, shop.runtime.lanes, routes=shop.runtime.routes, term=LEASE
-    ),
+    "any is left": lambda shop: are_left(shop.runtime),
     "nobody holds one": lambda shop: is_any_free(shop.database, [("", Priority.NORMAL)]),
 }
 

@@ -10,13 +10,12 @@ from outbox import Priority
 from outbox.store.control import pause
 from outbox.store.queries.sweep import preemption as urgent
 from outbox.store.queries.sweep.preemption import (
-    is_any_left,
     is_urgent_active,
-    should_yield_bulk,
-    should_yield_to_urgent,
 )
 from outbox.store.transitions.rescue import rescue
+from outbox.worker.claimable import are_left
 from tests.integration.store.queries.test_lanes import GMAIL, close, swept
+from tests.support.shop.giving_way import gives_way
 from tests.support.shop.shop import LEASE, START, Shop, Shops
 
 pytestmark = pytest.mark.each_database
@@ -53,9 +52,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waits(shop: Shop, slots: int) -> bool:
-    return should_yield_to_urgent(
-        shop.database, shop.runtime.lanes, slots=slots, routes=shop.runtime.routes
-    )
+    return gives_way(shop, slots=slots)
 
 
 def test_urgent_email_waits_only_where_no_slot_is_free(shop: Shop) -> None:
@@ -107,9 +104,7 @@ def test_urgent_email_that_may_not_go_has_nobody_give_way(shop: Shop, held: str)
 
 
 def bulk_waits(shop: Shop, slots: int) -> bool:
-    return should_yield_bulk(
-        shop.database, shop.runtime.lanes, slots=slots, routes=shop.runtime.routes
-    )
+    return gives_way(shop, Priority.BULK, slots=slots)
 
 
 def test_bulk_gives_way_to_normal_email_while_it_has_every_slot(shop: Shop) -> None:
@@ -165,26 +160,21 @@ def test_bulk_does_not_give_way_to_email_that_cannot_go(shop: Shop) -> None:
     assert not bulk_waits(shop, 1)
 
 
-def is_left(shop: Shop) -> bool:
-    term = shop.runtime.settings.lease
-    return is_any_left(shop.database, shop.runtime.lanes, routes=shop.runtime.routes, term=term)
-
-
 def test_an_email_is_left_while_nobody_claims_it_or_starts_its_batch(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(urgent, "_LEFT", 10.0)
     shop.enqueue("a@x.example")
     shop.later(-1)
-    assert not is_left(shop)
+    assert not are_left(shop.runtime)
     shop.later(12)
-    assert is_left(shop)
+    assert are_left(shop.runtime)
     (made,) = swept(shop)
-    assert not is_left(shop), "its task is on its way"
+    assert not are_left(shop.runtime), "its task is on its way"
     shop.later(11)
-    assert is_left(shop), "a busy process holds its task"
+    assert are_left(shop.runtime), "a busy process holds its task"
     shop.start(made.token)
-    assert not is_left(shop)
+    assert not are_left(shop.runtime)
 
 
 def test_an_email_of_a_lost_worker_is_left_while_no_sweep_comes_by(
@@ -194,15 +184,15 @@ def test_an_email_of_a_lost_worker_is_left_while_no_sweep_comes_by(
     look, term = (shop.database, shop.runtime.settings), shop.runtime.settings.lease
     shop.enqueue("a@x.example")
     shop.started()
-    assert not is_left(shop)
+    assert not are_left(shop.runtime)
     shop.later(LEASE + 1)
-    assert not is_left(shop), "a sweep is to come"
+    assert not are_left(shop.runtime), "a sweep is to come"
     shop.later(10)
-    assert is_left(shop)
+    assert are_left(shop.runtime)
     rescue(*look, random=lambda: 0.5)
-    assert not is_left(shop), "its worker may still renew"
+    assert not are_left(shop.runtime), "its worker may still renew"
     shop.later(term + 1)
-    assert not is_left(shop), "a sweep is to come again"
+    assert not are_left(shop.runtime), "a sweep is to come again"
     shop.later(10)
-    assert is_left(shop)
+    assert are_left(shop.runtime)
     assert rescue(*look, random=lambda: 0.5).emails == 1

@@ -14,14 +14,11 @@ from sqlalchemy import event
 from outbox import Priority
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.store.control import pause
-from outbox.store.queries.sweep.preemption import (
-    is_urgent_active,
-    should_yield_bulk,
-    should_yield_to_urgent,
-)
+from outbox.store.queries.sweep.preemption import is_urgent_active
 from outbox.store.queries.sweep.sweep_snapshot import COUNTED, survey
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import close, swept
+from tests.support.shop.giving_way import gives_way
 from tests.support.shop.shop import Shop, Shops, message
 
 pytestmark = pytest.mark.each_database
@@ -70,10 +67,9 @@ def statements(shop: Shop, look: Callable[[], object]) -> list[str]:
 
 def looks(shop: Shop) -> list[Callable[[], object]]:
     """Return what is asked over and over while nothing, or other email, is due."""
-    database, lanes = shop.database, shop.runtime.lanes
     return [
         lambda: sweep(shop.runtime, lambda _: None),
-        lambda: should_yield_bulk(database, lanes, slots=4, routes=shop.runtime.routes),
+        lambda: gives_way(shop, Priority.BULK, slots=4),
         *looks_for_urgent(shop),
     ]
 
@@ -82,7 +78,7 @@ def looks_for_urgent(shop: Shop) -> list[Callable[[], object]]:
     """Return those of them that look for urgent email alone."""
     database, lanes, lane = shop.database, shop.runtime.lanes, "r1@d1.example"
     return [
-        lambda: should_yield_to_urgent(database, lanes, slots=4, routes=shop.runtime.routes),
+        lambda: gives_way(shop, slots=4),
         lambda: is_urgent_active(database, lanes, lane),
     ]
 
@@ -170,8 +166,9 @@ def test_a_look_for_urgent_email_passes_over_lanes_in_which_other_email_waits(sh
     enqueue(shop, 30)
     enqueue(shop, 2, Priority.URGENT, emails=9)
     shop.later(2.0)  # long enough for both to ask whether somebody holds an email
-    for look in looks_for_urgent(shop):
-        assert read_by(shop, look) == 2 + 1, "a step to each, and the email that it asks for"
+    gives_way, is_active = looks_for_urgent(shop)
+    assert read_by(shop, is_active) == 2 + 1, "a step to each, and the email that it asks for"
+    assert read_by(shop, gives_way) == 2 + 2 + 1, "and a step to each to plan what could go"
 
 
 @pytest.mark.long

@@ -17,9 +17,9 @@ from outbox.domain.delivery.transaction import Phase
 from outbox.smtp import reply_reader
 from outbox.store.control.circuit_breaker import close, trip
 from outbox.store.queries.sweep import preemption
-from outbox.store.queries.sweep.preemption import is_any_left
 from outbox.worker.batch import next_window, result_factory, todo
 from outbox.worker.batch.next_window import NextWindow
+from outbox.worker.claimable import are_left
 from tests.integration.blame.server import ClassServer
 from tests.integration.store.leases import in_flight
 from tests.integration.worker.silence.silent_content import (
@@ -224,9 +224,7 @@ def test_a_greeting_has_a_minute_although_others_wait(
             wait_until(lambda: silent.dialogues, DEADLINE, "the probe is under way")
             write(shop, "good", 5)
             wait_until(
-                lambda: is_any_left(
-                    runtime.database, runtime.lanes, routes=runtime.routes, term=0.0
-                ),
+                lambda: are_left(runtime),
                 DEADLINE,
                 "the others to wait for the process",
             )

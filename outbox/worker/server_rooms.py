@@ -1,0 +1,53 @@
+"""How many batches each server takes now, and so each route: what a claim may hand out."""
+
+from __future__ import annotations
+
+from math import inf
+
+from ..domain.config.servers import ServerSettings
+from ..domain.scheduling.claim_plan import AHEAD
+from ..domain.scheduling.lanes import route_of_lane
+from ..store.control.connection_caps import full_for_now
+from ..store.queries.sweep import server_limits
+from ..store.queries.sweep.sweep_snapshot import Survey
+from .process.runtime import Runtime
+
+
+def rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
+    """Return how many batches each route's usable servers take at once, 0 where none is usable."""
+    routes = {route_of_lane(lane) for lane, _ in state.due}
+    return {
+        route: sum(_room(runtime, state, server) for server in runtime.routes.servers_of(route))
+        for route in routes
+    }
+
+
+def is_usable(runtime: Runtime, state: Survey, server: ServerSettings) -> bool:
+    """Return whether the server takes any batch now; where it waits for a probe, it does not."""
+    return _room(runtime, state, server) > 0
+
+
+def _is_left(runtime: Runtime, server: ServerSettings) -> bool:
+    """Return whether this process did not get a row that it needs to send over this server."""
+    if runtime.reach.is_halted(server.name):
+        return True
+    return server.connections is not None and server.name in full_for_now(runtime.database)
+
+
+def _room(runtime: Runtime, state: Survey, server: ServerSettings) -> float:
+    limit, cap = state.servers[server.name], server.connections
+    if limit in (server_limits.OPEN, server_limits.HALF_OPEN) or _is_left(runtime, server):
+        return 0
+    # The lane of a route with several servers may be open while the only usable one is over its
+    # rate.
+    if server.rate is not None and state.lags.get(server.bucket, -inf) > AHEAD:
+        return 0
+    if (spare := runtime.connections.spare(server.name)) < inf:
+        spare += _in_flight(runtime, state, server)
+    return min(inf if limit is None else limit, inf if cap is None else cap, spare)
+
+
+def _in_flight(runtime: Runtime, state: Survey, server: ServerSettings) -> int:
+    """Return how many batches are in flight that may go over the server."""
+    lanes = ((route_of_lane(lane), found.batches) for (lane, _), found in state.flight.items())
+    return sum(n for route, n in lanes if server in runtime.routes.servers_of(route))

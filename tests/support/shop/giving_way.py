@@ -1,0 +1,24 @@
+"""Whether a batch gives way, in an outbox of a number of slots that the test says."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from outbox import Priority
+from outbox.store.queries.sweep.preemption import should_yield_bulk, should_yield_to_urgent
+from outbox.worker.claimable import claimable
+from tests.support.shop.shop import Shop
+
+
+def gives_way(
+    shop: Shop, priority: Priority = Priority.NORMAL, *, slots: int, lane: str = ""
+) -> bool:
+    """Return whether a batch of this lane and priority is to give way."""
+    ask = should_yield_bulk if priority is Priority.BULK else should_yield_to_urgent
+    return ask(
+        shop.database,
+        shop.runtime.lanes,
+        slots=slots,
+        routes=shop.runtime.routes,
+        claimable=partial(claimable, shop.runtime, (lane, priority)),
+    )
