@@ -1,24 +1,10 @@
 """Chooses the operations that a database does in its own way; no other file chooses them.
 
-Such a way covers a whole operation, and stands in the folder of its database. None means the
-portable way, which stands in the file that asks. Mere facts stand in `connection/facts.py`.
+Mere facts stand in `connection/facts.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol
-from uuid import UUID
-
-from sqlalchemy import CTE, Column, ColumnElement, Connection, Row, Select, Table
-
-from ..domain.instance import Place
-from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
-from ..domain.scheduling.lanes import Wants
-from .connection.database import Database
 from .mysql import cancel, deletion, function_calls, index_hints
 from .mysql import lock_wait as mysql_lock_wait
 from .mysql import newsletters as mysql_newsletters
@@ -26,7 +12,7 @@ from .mysql import place as mysql_place
 from .mysql import server as mysql_server
 from .mysql import sums as mysql_sums
 from .mysql import waiting as mysql_waiting
-from .new_email import Values
+from .operations import Backend
 from .postgresql import (
     backlog,
     claim,
@@ -45,205 +31,9 @@ from .postgresql import sums as postgresql_sums
 from .postgresql import waiting as postgresql_waiting
 from .postgresql.pages import newsletters
 from .postgresql.pages import problems as postgresql_problems
-from .records import Advanced, Depth, Mark, ProblemGroup, TagFinding, WindowChange
 from .sqlite import file, last_id
 from .sqlite import lane_keys as sqlite_lane_keys
 from .sqlite import sums as sqlite_sums
-
-
-class WholeInsert(Protocol):
-    """Inserts an email with all that belongs to it in one statement."""
-
-    def is_possible(self, connection: Connection) -> bool:
-        """Return whether the connection's driver can do this."""
-
-    def insert(
-        self,
-        connection: Connection,
-        database: Database,
-        row: Values,
-        content: int | dict[str, Any],
-        recipients: Sequence[str],
-        digests: Collection[int],
-    ) -> int:
-        """Insert one email and return its id."""
-
-
-class BulkCopy(Protocol):
-    """Inserts many rows at once, as a stream."""
-
-    def is_possible(self, connection: Connection) -> bool:
-        """Return whether the connection's driver can do this."""
-
-    def copy_rows(
-        self,
-        connection: Connection,
-        database: Database,
-        table: Table,
-        names: Sequence[str],
-        rows: Iterable[Sequence[Any]],
-    ) -> int:
-        """Insert the rows and return their number."""
-
-    def reserve(
-        self, connection: Connection, database: Database, tables: Sequence[Table], count: int
-    ) -> tuple[datetime, list[list[int]]]:
-        """Return the database's time, and for each table ids for `count` rows, or no ids."""
-
-
-class LaneKeys(Protocol):
-    """The statement that selects the pairs of lane and priority in which emails wait."""
-
-    STATEMENT: str
-
-    def parameters(self, marks: Mapping[LaneKey, Mark], /) -> dict[str, Any]:
-        """Return the statement's parameters."""
-
-
-class Backlog(Protocol):
-    """The statement that counts the emails of any number of lanes and priorities, due or not."""
-
-    STATEMENT: str
-
-    def parameters(
-        self, starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int], /
-    ) -> dict[str, Any]:
-        """Return the statement's parameters without the time."""
-
-
-Withdraw = Callable[[Connection, Database, Sequence[int]], int]
-"""Takes ids; withdraws those emails that still wait, and returns how many are cancelled."""
-
-Comparison = Callable[[Any, Any], ColumnElement[bool]]
-"""Such as `operator.le`."""
-
-Waiting = Callable[[Database, CTE, Comparison, ColumnElement[Any], int], Select[*tuple[Any, ...]]]
-"""Takes the ways, how due times compare to a moment, the moment, and a limit for each way; returns
-the statement for a row per such email."""
-
-GoBy = Callable[[Select[int], Table, str], Select[int]]
-"""Takes a statement, a table and an index; returns the statement so that it goes by the index."""
-
-GroupProblems = Callable[[Connection, Database, int], Iterable[ProblemGroup]]
-"""Takes the most emails to look at; returns their groups, the one with the newest email first."""
-
-LastAttempts = Callable[
-    [Connection, Database, Collection[int]], dict[int, tuple[int, str, int, str, str]]
-]
-"""Takes emails; returns by id the last attempt of each that has one, as `search/problems.py`."""
-
-NewsletterIds = Callable[[Connection, Database, int, int, int], dict[str, int]]
-"""Takes how many of the newest emails are looked at, of those that wait, and of all; returns the
-tags of bulk email with the ids of their newest emails."""
-
-Probes = Callable[[Database, ColumnElement[Any], Sequence[int], str | None], Select[Any]]
-"""Takes a column, ids and a tag: see `search/spread.py`."""
-
-TagFindings = Callable[[Connection, Database, Sequence[str], Depth], list[TagFinding]]
-"""Takes tags, and how much is read of each; returns what is found of them."""
-
-ClaimDue = Callable[
-    [Connection, Database, ClaimRequest, UUID, Mark | None], Sequence[Row[int, int]]
-]
-"""Claims one batch under a token, from a mark on; returns each email's id and crashes."""
-
-ClaimWhole = Callable[[Database, ClaimRequest, UUID, Mark | None, float], int | None]
-"""Claims one batch under a token, with its lease of so many seconds; returns how many emails, or
-None if it cannot, because some go alone."""
-
-TakePermits = Callable[[Database, Wants, Wants, float], float | None]
-"""Takes costs, wants and a margin: see `rate_limits.take_in_steps`."""
-
-Advance = Callable[[Database, Sequence[WindowChange], str], list[Advanced]]
-"""Takes changes of windows without an email in two of them, and the worker's name. Returns what it
-did for each. Several changes are tried once, and then all or none are made."""
-
-DeletePairs = Callable[[Connection, Database, Table, Sequence[tuple[int, int]]], None]
-"""Takes a table, and the values of the two columns of its primary key for each row."""
-
-DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], None]
-"""Takes a column, its keys, and the index that begins with the column."""
-
-RenewMark = Callable[[Database, str, float], int | None]
-"""Takes a mark's name, and the seconds for which it counts as new: see `beat.renew_in_steps`."""
-
-RenewWorker = Callable[
-    [Database, UUID, Mapping[str, Any], Sequence[tuple[str, float, int]], float],
-    Sequence[Row[Any]],
-]
-"""Takes a worker's id, what has changed, its marks, and for how long a worker counts as living: see
-`fleet.renew_and_look`."""
-
-Fold = Callable[[Connection, Database, int], int]
-"""Takes the most tallies to sum up; returns how many it has summed up and removed."""
-
-BoundedWaits = Callable[[Connection, int], AbstractContextManager[None]]
-"""Takes seconds; the statements of the block fail where they wait longer for a row."""
-
-AddToSums = Callable[[Connection, Database, Sequence[dict[str, Any]]], None]
-"""Takes rows of the sums' table; adds each to the sum with its key, or inserts it."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Backend:
-    """The operations that one database does in its own way. An unknown database has none."""
-
-    # Enqueue and cancel
-    insert: WholeInsert | None = None
-    copy: BulkCopy | None = None
-    withdraw: Withdraw | None = None
-
-    # Sweep
-    lane_keys: LaneKeys | None = None
-    backlog: Backlog | None = None
-    claim_due: ClaimDue | None = None
-    claim_whole: ClaimWhole | None = None
-    renew_mark: RenewMark | None = None
-    renew_worker: RenewWorker | None = None
-    fold: Fold | None = None
-    add_to_sums: AddToSums | None = None
-
-    # Metrics and searches
-    waiting: Waiting | None = None
-    first_waiting: Callable[..., Select[*tuple[Any, ...]]] | None = None  # see `first` of MySQL
-    go_by: GoBy | None = None
-
-    # What pages show
-    group_problems: GroupProblems | None = None
-    last_attempts: LastAttempts | None = None
-    newsletter_ids: NewsletterIds | None = None
-    tag_findings: TagFindings | None = None
-    probes: Probes | None = None
-    waiting_tags: Callable[[Connection, Database, int], Iterator[Select[Any]]] | None = None
-
-    # Send
-    take_permits: TakePermits | None = None
-    advance: Advance | None = None
-
-    # Purge
-    delete_keyed: DeleteKeyed | None = None
-    delete_pairs: DeletePairs | None = None
-
-    # What a person waits for
-    bounded: BoundedWaits | None = None
-
-    # The instance: where the table of this name is
-    place: Callable[[Connection, str], Place] | None = None
-
-    # The app's own session: on which database it is, and whether its transaction wrote or locked
-    identity: Callable[[Connection], Hashable] | None = None
-    holds: Callable[[Connection], bool] | None = None
-    may_call: Callable[[str], bool] | None = None
-
-    # `flask outbox check`
-    refusals: Callable[[Connection], list[str]] | None = None
-    durability_warnings: Callable[[Connection], list[str]] | None = None
-    idle_warnings: Callable[[Connection], list[str]] | None = None
-    replica_warnings: Callable[[Connection], list[str]] | None = None
-    packet_warnings: Callable[[Connection, int], list[str]] | None = None
-    vacuum_warnings: Callable[[Connection, Sequence[str]], list[str]] | None = None
-    id_warnings: Callable[[Connection, Sequence[Table]], list[str]] | None = None
-
 
 _POSTGRESQL = Backend(
     insert=insert,

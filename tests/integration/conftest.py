@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from outbox.store.transitions import enqueue
+from outbox.store.inserts import chunks
 from tests.support.measuring import is_measured
 from tests.support.servers.server import Fill
 from tests.support.servers.smtp.catcher import Catcher
@@ -62,4 +62,4 @@ def postfix() -> Iterator[Postfix]:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenth of what goes in one statement: few emails are several of them."""
-    monkeypatch.setattr(enqueue, "ENQUEUE_CHUNK", enqueue.ENQUEUE_CHUNK // 10)
+    monkeypatch.setattr(chunks, "ENQUEUE_CHUNK", chunks.ENQUEUE_CHUNK // 10)

@@ -21,11 +21,12 @@ from ...domain.message.merge_fields import Fields
 from ...domain.message.personalize import Recipient, address_of
 from ...domain.message.render import GivenEnvelope, RenderedMessage
 from ...store.connection.error_codes import tables_needed
+from ...store.inserts.chunks import in_chunks, in_chunks_of_bytes
 from ...store.new_email import Coming, NewContent, NewEmail
 from ...store.records import Email
 from ...store.session.all_or_none import Caller
 from ...store.session.unread_results import read_first
-from ...store.transitions.enqueue import Writer, in_chunks, in_chunks_of_bytes
+from ...store.transitions.enqueue import Writer
 from ...worker.tracing import traceparent
 from ..session import session_events
 from ..session.midst import midst, settle, spoil

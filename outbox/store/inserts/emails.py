@@ -11,10 +11,11 @@ from sqlalchemy import Connection, Insert, func, select
 from sqlalchemy import insert as insert_into
 
 from ...domain.delivery.outcome import RecipientStatus
-from ..backend import BulkCopy, WholeInsert, backend_of
+from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.list_parts import is_among
 from ..new_email import COLUMNS, Entry, NewContent, Values
+from ..operations import BulkCopy, WholeInsert
 from . import contents as content
 from . import lookup
 from .bulk import insert_rows

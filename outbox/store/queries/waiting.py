@@ -23,8 +23,9 @@ from sqlalchemy import (
 )
 
 from ...domain.delivery.status import Status
-from ..backend import Comparison, backend_of
+from ..backend import backend_of
 from ..connection.database import Database
+from ..operations import Comparison
 from ..report_records import Backlog
 from .standstill import MOST_COUNTED
 from .sweep.lane_keys import marked, ways

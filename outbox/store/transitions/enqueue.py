@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
-from typing import TypeVar, TypeVarTuple
+from typing import TypeVarTuple
 
 from sqlalchemy import Connection, Select, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -19,6 +18,7 @@ from ..connection.database import Database
 from ..connection.error_codes import is_transient
 from ..encryption.cipher import MissingKey
 from ..inserts import contents, emails
+from ..inserts.chunks import in_chunks_of_bytes
 from ..new_email import Coming, Entry, NewContent, NewEmail
 from ..queries.encryption_keys import needed
 from ..records import Email
@@ -28,11 +28,6 @@ from ..session.unread_results import refuse_unread
 
 _CONTENTION = "another transaction holds the key and is not visible here; retry this transaction"
 
-ENQUEUE_CHUNK = 1000
-ENQUEUE_CHUNK_BYTES = 16 * 1024 * 1024
-"""The most emails in one statement, and their octets: memory does not grow with their number."""
-
-Item = TypeVar("Item")
 Columns = TypeVarTuple("Columns")
 
 
@@ -278,24 +273,3 @@ class Writer:
 
 def _coming(chunk: list[NewEmail]) -> Coming:
     return Coming(len(chunk), iter(chunk))
-
-
-def in_chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield non-empty lists, each for one statement."""
-    pending = iter(items)
-    while chunk := list(islice(pending, ENQUEUE_CHUNK)):
-        yield chunk
-
-
-def in_chunks_of_bytes(given: Iterable[NewEmail]) -> Iterator[list[NewEmail]]:
-    """Yield non-empty lists of emails with their own contents, each for one statement."""
-    chunk: list[NewEmail] = []
-    size = 0
-    for new in given:
-        chunk.append(new)
-        size += new.message.size
-        if len(chunk) == ENQUEUE_CHUNK or size >= ENQUEUE_CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
