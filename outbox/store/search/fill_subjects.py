@@ -51,7 +51,7 @@ class FillSubjects:
         missing = is_among(self._database, content.id, contents) & content.subject.is_(None)
         missing &= content.key_id.is_(None)  # what is encrypted is not indexed
         missing &= content.redacted_at.is_(None)  # SQLite has a null for the head of an empty body
-        head = func.substr(content.body, 1, HEAD).label("head")
+        head = func.substr(content.body, 1, HEAD, type_=content.body.type).label("head")
         rows = connection.execute(select(content.id, head).where(missing)).all()
         read = {row.id: read_subject(row.head) for row in rows}
         found = {key: folded_subject(text) for key, text in read.items() if text is not None}
