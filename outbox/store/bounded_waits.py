@@ -1,12 +1,13 @@
-"""Runs what a person waits for: nobody may keep such a transaction waiting for long.
+"""Bounds how long statements wait for a row that another transaction holds.
 
-A user's transaction, or that of a host that vanished, may hold a row for hours. A web request must
-not hang as long.
+A user's transaction, or that of a host that vanished, may hold it for hours. A web request must not
+hang as long, and neither must a purge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -23,15 +24,23 @@ SECONDS = 2
 """The longest wait for a row. SQLite's writers wait for each other as always."""
 
 
+def bounded(
+    connection: Connection, database: Database, seconds: float
+) -> AbstractContextManager[None]:
+    """Have the statements of the block fail that wait longer for a row.
+
+    On SQLite there is no such wait: the transaction has the write lock.
+    """
+    own = backend_of(database.dialect).bounded
+    return nullcontext() if own is None else own(connection, seconds)
+
+
 def run_bounded(database: Database, work: Callable[[Connection], Result]) -> Result:
     """Run `work` as `Database.run` does. Raises RowsLocked if a row stays locked."""
-    bounded = backend_of(database.dialect).bounded
 
     def attempt(connection: Connection) -> Result:
-        if bounded is None:
-            return work(connection)
         try:
-            with bounded(connection, SECONDS):
+            with bounded(connection, database, SECONDS):
                 return work(connection)
         except DBAPIError as error:
             if is_lock_timeout(error):

@@ -149,7 +149,7 @@ RenewWorker = Callable[
 Fold = Callable[[Connection, Database, int], int]
 """Takes the most tallies to sum up; returns how many it has summed up and removed."""
 
-BoundedWaits = Callable[[Connection, int], AbstractContextManager[None]]
+BoundedWaits = Callable[[Connection, float], AbstractContextManager[None]]
 """Takes seconds; the statements of the block fail where they wait longer for a row."""
 
 AddToSums = Callable[[Connection, Database, Sequence[dict[str, Any]]], None]

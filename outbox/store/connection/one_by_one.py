@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from math import isqrt
 
 from sqlalchemy import Connection
 
 from ...domain.counted import counted
 from ..harmless_log import harmless_log
 from .endings import taken_back_on_error
-from .error_codes import describe, is_refusal, may_be_of_a_row
+from .error_codes import describe, is_lock_timeout, is_refusal, may_be_of_a_row
 from .sqlite.lost_transaction import TransactionLost, begin_scratch, is_lost, known_faulty
 
 MOST = 20
 """Emails that fail one after the other, none of them with refused data, until the database itself
 is taken for what fails. But one from the other end is tried before."""
+
+WAITS = 10
+"""Waits for locks that end with an error, until the rest of the emails is left untried."""
+
+FEW = 25
+"""So many emails or fewer are tried one by one after such a wait. So one among 500 is alone after
+three waits; in halves it would be after ten."""
 
 
 def each_for_itself(
@@ -29,6 +37,7 @@ def each_for_itself(
     what: str,
     *,
     most: float = MOST,
+    blocked: set[int] | None = None,
 ) -> frozenset[int]:
     """Do `work` for these emails; return the ids of those whose rows the database refuses.
 
@@ -36,9 +45,13 @@ def each_for_itself(
     faulty email is alone. So it is after an error that may be a row's own, unless the first `most`
     of the emails fail so. One line in the log tells that they could not be `what`: "expired".
 
+    Give `blocked` where the statements do not wait long for locks. Then the work is divided after
+    such a wait, too. An email whose work alone waits is put into `blocked`, and not returned.
+    After WAITS of them the rest is not tried.
+
     Where a row ends the whole transaction, `Database.run` repeats that without the faulty emails.
     """
-    return frozenset(faulty_of(connection, ids, work, what, most=most))
+    return frozenset(faulty_of(connection, ids, work, what, most=most, blocked=blocked))
 
 
 def faulty_of(
@@ -48,11 +61,12 @@ def faulty_of(
     what: str,
     *,
     most: float = MOST,
+    blocked: set[int] | None = None,
 ) -> Mapping[int, Exception]:
     """Do what `each_for_itself` does; return the error of each email whose row is refused."""
     known = known_faulty(connection)
     faulty = {email_id: known[email_id] for email_id in sorted(ids) if email_id in known}
-    parts = _Parts(connection, sorted(set(ids).difference(faulty)), work, most)
+    parts = _Parts(connection, sorted(set(ids).difference(faulty)), work, most, blocked)
     parts.attempt(parts.ids)
     if parts.lost is not None:
         raise TransactionLost(parts.lost, parts.faulty) from parts.lost
@@ -71,29 +85,30 @@ class _Parts:
         ids: Sequence[int],
         work: Callable[[frozenset[int]], object],
         most: float,
+        blocked: set[int] | None,
     ) -> None:
         self.ids = ids
         self.faulty: dict[int, Exception] = {}
         self.lost: Exception | None = None  # what has ended the transaction; the rest only looks
         self._connection, self._work, self._most = connection, work, most
-        self._passed = set[int]()
+        self._blocked = blocked
+        self._passed, self._waits = set[int](), 0
 
     def attempt(self, some: Sequence[int]) -> None:
         """Do the work for these; find out which of them are faulty."""
         some = [email_id for email_id in some if email_id not in self._passed]
-        if not some:
+        if not some or self._waits >= WAITS:
             return
         try:
             self._do(some)
         except Exception as error:
-            if not may_be_of_a_row(error) or not (is_refusal(error) or self._may_go_on()):
+            if not self._may_be_divided(error):
                 raise
             if len(some) == 1:
-                self.faulty[some[0]] = error
+                self._note(some[0], error)
                 return
-            half = len(some) // 2
-            self.attempt(some[:half])
-            self.attempt(some[half:])
+            for part in _divided(some, error):
+                self.attempt(part)
 
     def _do(self, some: Collection[int]) -> None:
         try:
@@ -104,6 +119,18 @@ class _Parts:
                 begin_scratch(self._connection)
             raise
         self._passed.update(some)
+
+    def _may_be_divided(self, error: Exception) -> bool:
+        if self._blocked is not None and is_lock_timeout(error):
+            self._waits += 1
+            return True
+        return may_be_of_a_row(error) and (is_refusal(error) or self._may_go_on())
+
+    def _note(self, email_id: int, error: Exception) -> None:
+        if self._blocked is not None and is_lock_timeout(error):
+            self._blocked.add(email_id)
+        else:
+            self.faulty[email_id] = error
 
     def _may_go_on(self) -> bool:
         """Return whether others may pass. After many failures it tries the last one to know it."""
@@ -117,12 +144,22 @@ class _Parts:
         return bool(self._passed)
 
 
+def _divided(some: Sequence[int], error: Exception) -> list[Sequence[int]]:
+    """Return the halves; after a wait for a lock many parts, because each wait takes time."""
+    if not is_lock_timeout(error):
+        half = len(some) // 2
+        return [some[:half], some[half:]]
+    size = isqrt(len(some)) if len(some) > FEW else 1
+    return [some[at : at + size] for at in range(0, len(some), size)]
+
+
 def _in_savepoint(connection: Connection, work: Callable[[], object]) -> None:
     """Run `work` in a savepoint, and roll that back after an error.
 
     A deadlock on MariaDB rolls back the whole transaction, and so may a trigger on SQLite. There is
     no savepoint then. The error that says so must not hide the one that has ended the transaction:
-    the rest would go on without what was done before.
+    the rest would go on without what was done before. But it must hide a lock's time-out, which
+    rolls back as much only if the server is set so.
     """
     met: list[Exception] = []
     try:
@@ -133,7 +170,8 @@ def _in_savepoint(connection: Connection, work: Callable[[], object]) -> None:
                 met.append(error)
                 raise
     except Exception as error:
-        if met and met[0] is not error and (is_lost(connection) or not may_be_of_a_row(met[0])):
+        is_of_a_part = met and (may_be_of_a_row(met[0]) or is_lock_timeout(met[0]))
+        if met and met[0] is not error and (is_lost(connection) or not is_of_a_part):
             raise met[0] from error
         raise
 

@@ -13,14 +13,17 @@ _NAME = "innodb_lock_wait_timeout"
 
 
 @contextmanager
-def bounded(connection: Connection, seconds: int) -> Iterator[None]:
+def bounded(connection: Connection, seconds: float) -> Iterator[None]:
     """Have the statements of the block fail that wait longer for a lock.
 
     The limit is the connection's, so it gets its own one back. If that fails, nobody uses the
     connection any more. An error of the block is raised as it is, also where that fails.
+
+    It is a second at least. With a limit of 0, MariaDB fails where `SKIP LOCKED` meets a locked
+    row, and rolls back the whole transaction.
     """
     before = connection.exec_driver_sql(f"SELECT @@SESSION.{_NAME}").scalar_one()
-    _set(connection, seconds)
+    _set(connection, max(1, int(seconds)))
     try:
         yield
     except BaseException:

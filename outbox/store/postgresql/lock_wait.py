@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 
 
 @contextmanager
-def bounded(connection: Connection, seconds: int) -> Iterator[None]:
+def bounded(connection: Connection, seconds: float) -> Iterator[None]:
     """Have statements fail that wait longer for a lock, until the end of this transaction."""
-    connection.exec_driver_sql(f"SELECT set_config('lock_timeout', '{seconds:d}s', true)")
+    milliseconds = max(1, round(seconds * 1000))  # 0 would be no bound
+    connection.exec_driver_sql(f"SELECT set_config('lock_timeout', '{milliseconds:d}ms', true)")
     yield

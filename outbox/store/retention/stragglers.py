@@ -6,7 +6,7 @@ it is past the age of this status, and not before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,6 +23,11 @@ from .horizons import Horizons
 AGAIN = 86_400.0
 """Seconds until an email is tried again that the database refused to let go. If each purge tried
 them all, it would never come to the others."""
+
+LATER = 3600.0
+"""The same for an email whose removal has to wait for another transaction."""
+
+NOT_PUT_OFF: Mapping[int, float] = {}
 
 _Place = tuple[datetime, int]
 _BEFORE: _Place = (datetime(1, 1, 1, tzinfo=UTC), 0)
@@ -51,25 +56,25 @@ class Stragglers:
         connection: Connection,
         rows: Sequence[Any],
         now: datetime,
-        refused: Collection[int] = (),
+        put_off: Mapping[int, float] = NOT_PUT_OFF,
     ) -> None:
         """Note emails. One that has not finished is noted as of now: it cannot finish earlier.
 
-        Those that the database `refused` to let go are looked at again AGAIN seconds later.
+        Those that are `put_off` are looked at again so many seconds later.
         """
         notes = [
-            {"email_id": row.id, "status": row.status, "since": self._since(row, refused)}
+            {"email_id": row.id, "status": row.status, "since": self._since(row, put_off)}
             if row.status in FINISHED
             else {"email_id": row.id, "status": Status.PENDING, "since": now}
             for row in rows
         ]
         insert_rows(connection, insert(self.table), notes)
 
-    def _since(self, row: Any, refused: Collection[int]) -> datetime:
-        if row.id not in refused:
+    def _since(self, row: Any, put_off: Mapping[int, float]) -> datetime:
+        if row.id not in put_off:
             finished: datetime = row.finished_at
             return finished
-        return self._horizons[Status(row.status)] + timedelta(seconds=AGAIN)
+        return self._horizons[Status(row.status)] + timedelta(seconds=put_off[row.id])
 
     def due(self, connection: Connection, most: int) -> Due:
         """Return up to `most` emails that are due for a look and had none in this run."""

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, select
 
+from ..bounded_waits import bounded
 from ..connection.database import Database
 from ..connection.list_parts import is_among, parts
 from ..connection.one_by_one import each_for_itself
@@ -25,10 +26,13 @@ from ..schema.clock import utc
 from ..schema.tables import Tables
 from . import mark as marks
 from .horizons import Horizons, is_past
-from .stragglers import Due, Stragglers
+from .stragglers import AGAIN, LATER, Due, Stragglers
 
 CHUNK = 500
 """The most emails that one transaction looks at, so that sending goes on beside it."""
+
+LOCK_WAIT = 0.1
+"""Seconds for which a removal waits for a row that another transaction holds."""
 
 REST = 0.005
 """Seconds after each chunk in which a purge leaves SQLite's write lock to others. They ask for it
@@ -131,19 +135,20 @@ class Walk:
     def _remove_or_note(self, connection: Connection, rows: Sequence[Any], mark: Any) -> int:
         rows = [row for row in rows if row.is_to_go]
         over = [row.id for row in rows if is_past(row, self._horizons)]
-        gone, refused = self._remove(connection, over)
+        gone, put_off = self._remove(connection, over)
         left = [row for row in rows if row.id not in gone]
-        self._stragglers.note(connection, left, mark.now, refused)
+        self._stragglers.note(connection, left, mark.now, put_off)
         return len(gone)
 
     def _remove(
         self, connection: Connection, ids: Collection[int]
-    ) -> tuple[frozenset[int], frozenset[int]]:
-        """Remove these; return what is gone, and what the database refuses to let go.
+    ) -> tuple[frozenset[int], dict[int, float]]:
+        """Remove these; return what is gone, and for how long others are put off.
 
-        A table of the app's own may point to an email, and that keeps no other one.
+        A table of the app's own may point to an email. Then the database refuses to let it go, or
+        waits for a transaction that holds a row of that table. That keeps no other email.
         """
-        gone = list[int]()
+        gone, blocked = list[int](), set[int]()
 
         def remove(some: frozenset[int]) -> None:
             removed = self._goal.remove(connection, self._database, some, self._horizons)
@@ -151,8 +156,9 @@ class Walk:
                 connection.exec_driver_sql(checks_now)  # the commit would fail for all of them
             gone.extend(removed)
 
-        refused = each_for_itself(connection, ids, remove, "purged")
-        return frozenset(gone), refused
+        with bounded(connection, self._database, LOCK_WAIT):
+            refused = each_for_itself(connection, ids, remove, "purged", blocked=blocked)
+        return frozenset(gone), dict.fromkeys(refused, AGAIN) | dict.fromkeys(blocked, LATER)
 
     def _search(self, connection: Connection) -> bool:
         """Note emails that became visible behind the mark, in the next span of ids.

@@ -1,0 +1,80 @@
+"""A person's transaction that blocks the removal of an email keeps no purge waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from sqlalchemy.orm import Session
+
+from outbox.domain.config.retention import Retention
+from outbox.store.connection import one_by_one
+from outbox.store.retention.purge import purge as chunks_of
+from outbox.store.retention.stragglers import LATER
+from tests.integration.store.locks import OURS, in_time
+from tests.integration.store.purge.test_purge_run import DAY, purged, stragglers, withdrawn
+from tests.integration.store.purge.test_refused import left, told
+from tests.support.shop.shop import Shop
+
+pytestmark = [pytest.mark.databases("postgresql", "mariadb"), pytest.mark.each_driver]
+
+MANY = 40
+
+
+@pytest.fixture
+def old(shop: Shop) -> Iterator[Shop]:
+    """A shop with emails past their retention, and a booking of each that outlives it."""
+    withdrawn(shop, MANY)
+    shop.later(DAY + 1)
+    with shop.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TABLE bookings (id INT PRIMARY KEY, email_id BIGINT, FOREIGN KEY (email_id)"
+            " REFERENCES outbox_email (id) ON DELETE SET NULL)"
+        )
+        for place, email_id in enumerate(left(shop)):
+            connection.exec_driver_sql(f"INSERT INTO bookings VALUES ({place}, {email_id})")
+    yield shop
+    with shop.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE bookings")
+
+
+@contextmanager
+def held(shop: Shop, *places: int) -> Iterator[tuple[list[int], Session]]:
+    """Hold these bookings; yield the ids of their emails, and the session that holds them."""
+    kept = [left(shop)[place] for place in places]
+    with shop.session() as session:
+        connection = session.connection(execution_options=OURS)
+        for place in places:
+            connection.exec_driver_sql(f"UPDATE bookings SET email_id = NULL WHERE id = {place}")
+        yield kept, session
+        session.rollback()
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("places", [[4], [0, MANY - 1]])
+def test_an_email_whose_booking_is_held_stays_alone_and_goes_in_a_later_purge(
+    old: Shop, places: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    with held(old, *places) as (kept, session):
+        assert in_time(lambda: purged(old), session) == MANY - len(kept)
+        assert left(old) == stragglers(old) == kept
+    assert told(caplog) == []
+    assert purged(old) == 0
+    old.later(LATER + 1)
+    assert purged(old) == len(kept)
+    assert stragglers(old) == []
+    assert old.count(old.tables.content) == 0
+
+
+def test_a_transaction_waits_a_few_times_and_the_next_one_goes_on_with_the_rest(
+    old: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_by_one, "WAITS", 3)
+    with held(old, 0, 1, 2) as (kept, session):
+        with closing(chunks_of(old.database, Retention.of_all(DAY))) as chunks:
+            first = in_time(lambda: next(chunks).emails, session)
+            assert first == 0, "it waited for all, for the first six, and for the first one"
+        for _ in kept:
+            in_time(lambda: purged(old), session)
+        assert left(old) == stragglers(old) == kept
