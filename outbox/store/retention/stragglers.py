@@ -47,8 +47,9 @@ class Stragglers:
     def __init__(self, database: Database, table: Table, horizons: Horizons) -> None:
         self.table = table
         self._database = database
-        # An unfinished email may end in any status: look again after the shortest age.
-        self._horizons = {Status.PENDING: max(horizons.values()), **horizons}
+        # An unfinished email may end in any status: look again after the shortest age. They come
+        # last: with a short age all are due again in each purge, and more than it has the time for.
+        self._horizons = {**horizons, Status.PENDING: max(horizons.values())}
         self._after = dict.fromkeys(self._horizons, _BEFORE)
 
     def note(

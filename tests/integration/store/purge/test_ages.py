@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from sqlalchemy import event
 from outbox import Status
 from outbox.domain.config.retention import read_retention
 from outbox.domain.delivery.status import FINISHED
+from outbox.store.retention import walk
+from outbox.store.retention.purge import purge
 from outbox.store.retention.removal import remove
 from tests.integration.store.purge.test_purge import DAY, in_status
 from tests.integration.store.transitions.test_uncharge import enqueued, judged, taken_back
@@ -108,6 +111,24 @@ def test_a_person_s_age_holds_for_every_status(shop: Shop) -> None:
     assert removed(shop, RULE) == 1
     assert removed(shop, 5 * DAY) == 4
     assert left(shop) == []
+
+
+def test_unfinished_emails_keep_no_purge_from_one_whose_time_has_come(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A purge that ends early has looked at few, and all unfinished ones may be due again then."""
+    monkeypatch.setattr(walk, "CHUNK", 2)
+    in_status(shop, Status.FAILED)
+    for _ in range(4):
+        shop.enqueue()
+    shop.later(11 * DAY)
+    assert removed(shop, RULE) == 0
+    assert sorted(status for _, status in noted(shop)) == ["failed", *["pending"] * 4]
+    shop.later(20 * DAY)
+    with closing(purge(shop.database, RULE)) as chunks:
+        assert [chunk.emails for chunk in islice(chunks, 2)] == [0, 1]
+    assert removed(shop, RULE) == 0
+    assert left(shop) == ["pending"] * 4
 
 
 def test_an_email_that_ended_otherwise_since_it_was_read_is_left(shop: Shop) -> None:
