@@ -149,6 +149,8 @@ class Walk:
         waits for a transaction that holds a row of that table. That keeps no other email.
         """
         gone, blocked = list[int](), set[int]()
+        if not ids:
+            return frozenset(), {}
 
         def remove(some: frozenset[int]) -> None:
             removed = self._goal.remove(connection, self._database, some, self._horizons)
