@@ -28,6 +28,7 @@ from ...store.session.all_or_none import Caller
 from ...store.session.unread_results import read_first
 from ...store.transitions.enqueue import Writer
 from ...worker.tracing import traceparent
+from ..messages.own_envelope import own_envelope
 from ..session import session_events
 from ..session.midst import midst, settle, spoil
 from .origin import origin
@@ -62,7 +63,8 @@ class Writing:
 
     def enqueue(self, message: object, envelope: GivenEnvelope | None = None) -> Email:
         """Write one email; its headers tell the envelope unless one is given."""
-        new = self._new(self.renderer.render(message, envelope), self.options)
+        rendered = self.renderer.render(message, envelope or own_envelope(message))
+        new = self._new(rendered, self.options)
         with tables_needed(), self.state.writing(self.session) as connection:
             email = self._writer_on(connection).add(new)
         self._note(int(email.created))
@@ -132,7 +134,7 @@ class Writing:
         """Yield the emails of messages that stand at these places in the user's list."""
         for place, message, options in given:
             try:
-                rendered = self.renderer.render(message)
+                rendered = self.renderer.render(message, own_envelope(message))
             except InvalidMessage as error:
                 raise error.at("messages", place, message) from None
             except Exception as error:  # of a message of the app's own class

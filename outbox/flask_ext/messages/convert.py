@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from email.message import EmailMessage, Message
 from email.mime.base import MIMEBase
 from email.mime.multipart import MIMEMultipart
@@ -17,12 +18,14 @@ from ...domain.errors import InvalidMessage
 from ...domain.header.address import id_domain as domain_for_id
 from ...domain.header.encoded_words import in_words
 from ...domain.header.fields import LEAKS, MAX_HEADER, written
+from ...domain.header.signatures import is_dkim_signed
 from ...domain.message.render import refuse_many
 from ...domain.mime.serialize import folded
 from ...domain.values import value_type
 from .attachment import part_of
 from .checked_text import as_text, clean
 from .message_id import of_domain
+from .own_class import rendering, renders_itself
 from .people import Pair, pair_of, pairs_of
 
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*(=[!-~]+)?")
@@ -43,16 +46,40 @@ def standard(
     A Message-ID that Flask-Mail made gets the domain `id_domain`; if that is empty, the sender's.
     """
     if isinstance(message, flask_mail.Message):
-        try:
+        if renders_itself(message):
+            return _as_its_class_renders_it(message)
+        with composing():
             return _compose(message, ascii_attachments, id_domain)
-        except InvalidMessage:
-            raise
-        except LEAKS as error:
-            reason = f"cannot be composed ({type(error).__name__})"
-            raise InvalidMessage("message", reason) from None
     if isinstance(message, (EmailMessage, Message)):
         return message
     raise InvalidMessage("message", "must be a flask_mail.Message or an email.message.EmailMessage")
+
+
+@contextmanager
+def composing() -> Iterator[None]:
+    """Raise InvalidMessage for what cannot be composed: the caller learns it now."""
+    try:
+        yield
+    except InvalidMessage:
+        raise
+    except LEAKS as error:
+        reason = f"cannot be composed ({type(error).__name__})"
+        raise InvalidMessage("message", reason) from None
+
+
+def _as_its_class_renders_it(source: flask_mail.Message) -> Message[Any, Any]:
+    with composing():
+        recipients = read_head(source).recipients
+        for name, value in (source.extra_headers or {}).items():
+            extra_value(clean("extra_headers", name), value)
+    message = rendering(source)
+    for name in ("To", "Cc"):  # Flask-Mail writes an empty To (RFC 5322 §3.6.3)
+        if not str(message.get(name, "-")).strip() and not is_dkim_signed(message):
+            del message[name]
+    del message["Bcc"]
+    if recipients:  # `own_envelope` has all of them: here one stands for the rule that one must
+        message["Bcc"] = recipients[0][1]
+    return message
 
 
 def _compose(

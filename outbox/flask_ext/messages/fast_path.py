@@ -19,6 +19,7 @@ from ...domain.header.fields import DESTINATIONS, LEAKS, MAX_HEADER
 from ...domain.message import fast_render
 from ...domain.message.render import RenderedMessage, check_message_id, split
 from .convert import Head, extra_value, read_head, texts_of
+from .own_class import renders_itself
 
 _SUBTYPE = re.compile(r"[a-z0-9][a-z0-9.+-]*")
 _EXTRA = re.compile(r"(?:x|list)-[a-z0-9-]+", re.IGNORECASE)
@@ -67,7 +68,7 @@ def render_fast(
 
 
 def _is_letter(source: flask_mail.Message) -> bool:
-    if source.attachments or source.charset not in (None, "utf-8"):
+    if renders_itself(source) or source.attachments or source.charset not in (None, "utf-8"):
         return False
     for kind, text in (("plain", source.body), *source.alts.items()):
         if not isinstance(text, str | None) or not _is(_SUBTYPE, kind):

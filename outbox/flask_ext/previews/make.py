@@ -10,6 +10,7 @@ from flask import current_app
 
 from ..app.render_message import Renderer
 from ..app.state import State, previewing
+from ..messages.own_envelope import own_envelope
 from .registry import Preview
 from .shown import ShownEmail
 
@@ -27,7 +28,7 @@ def make(preview: Preview, state: State) -> ShownEmail:
     with _nothing_kept(state):
         message: Any = current_app.ensure_sync(preview.function)()
         if preview.to is None:
-            rendered = renderer.render(message)
+            rendered = renderer.render(message, own_envelope(message))
         else:
             [rendered] = renderer.render_shared(message, preview.fields).write([preview.to])
     sender = rendered.sender if options.envelope_from is None else options.envelope_from

@@ -1,0 +1,37 @@
+"""The envelope of a message whose own class renders it, or names its recipients."""
+
+from __future__ import annotations
+
+import flask_mail
+
+from ...domain.errors import InvalidMessage
+from ...domain.message.render import MAX_RECIPIENTS, GivenEnvelope
+from .convert import composing, read_head
+from .own_class import names_recipients, renders_itself
+from .people import Pair, pairs_of
+
+
+def own_envelope(message: object) -> GivenEnvelope | None:
+    """Return the envelope as Flask-Mail takes it; None where the headers tell the same.
+
+    The headers are the class's own: they may name nobody. Raises InvalidMessage.
+    """
+    if not isinstance(message, flask_mail.Message):
+        return None
+    if not renders_itself(message) and not names_recipients(message):
+        return None
+    with composing():
+        head = read_head(message)
+        people = _named(message) if names_recipients(message) else head.recipients
+        recipients = tuple(dict.fromkeys([address for _, address in people]))
+    if not recipients:
+        raise InvalidMessage("recipients", "at least one is required")
+    if len(recipients) > MAX_RECIPIENTS:
+        raise InvalidMessage("recipients", f"are more than {MAX_RECIPIENTS}; use enqueue_many")
+    options = tuple(message.mail_options)
+    return GivenEnvelope(sender=head.sender[1], recipients=recipients, mail_options=options)
+
+
+def _named(message: flask_mail.Message) -> list[Pair]:
+    # Sorted: a set has another order in another process, and a key's email must stay the same.
+    return pairs_of("send_to", sorted(message.send_to, key=str))
