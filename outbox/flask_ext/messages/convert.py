@@ -15,9 +15,20 @@ from typing import Any
 import flask_mail
 
 from ...domain.errors import InvalidMessage
+from ...domain.header.address import check_address
 from ...domain.header.address import id_domain as domain_for_id
 from ...domain.header.encoded_words import in_words
-from ...domain.header.fields import LEAKS, MAX_HEADER, written
+from ...domain.header.fields import (
+    LEAKS,
+    MAILBOXES,
+    MAX_AUTHORS,
+    MAX_HEADER,
+    MAX_MAILBOX,
+    NO_LIST,
+    ORIGINATORS,
+    parse_addresses,
+    written,
+)
 from ...domain.header.signatures import is_dkim_signed
 from ...domain.message.render import refuse_many
 from ...domain.mime.serialize import folded
@@ -35,6 +46,10 @@ _ONCE = frozenset({"date", "message-id", "mime-version", "reply-to", "subject"})
 """RFC 5322 §3.6 allows each once, and servers refuse two: an extra header replaces Flask-Mail's."""
 _OF_BODY = frozenset({"content-type", "content-transfer-encoding"})
 """Refused as extra headers: they would contradict the body, which has its own."""
+_NAMING = MAILBOXES | {"errors-to", "disposition-notification-to", "return-receipt-to"}
+"""Headers whose addresses programs read. An encoded word must not hold one (RFC 2047 §5)."""
+_LIST_ID = re.compile(r'(?P<quote>"?)(?P<phrase>.+?)(?P=quote)[ \t]*(?P<id><[!-;=?-~]+>)[ \t]*')
+"""A list's name and its identifier, which programs compare as it is (RFC 2919 §3, §6)."""
 _FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
 
 
@@ -169,7 +184,37 @@ def extra_value(name: str, value: object) -> str:
     """Return the value of an extra header, checked and folded."""
     if value is None:
         raise InvalidMessage("extra_headers", f"the value of {name} must be text, not None")
-    return _text("extra_headers", value, name)
+    text = _one_line("extra_headers", value)
+    if not text.isascii():
+        if name.lower() in _NAMING:
+            return _listed(name, [_mailbox(name, *one) for one in _people(name, text)])
+        if name.lower() == "list-id" and (found := _LIST_ID.fullmatch(text)):
+            return f"{in_words(found['phrase'], name)}\r\n {found['id']}"
+    return _written(name, text)
+
+
+def _mailbox(name: str, shown: str, address: str) -> str:
+    """Return one address with its name, whose first word has room behind a long header's name."""
+    if shown.isascii() or not address.isascii():
+        return written(shown, address)
+    return f"{in_words(shown, name)} <{address}>"
+
+
+def _people(name: str, text: str) -> list[Pair]:
+    """Return the people whom an extra header names, or raise InvalidMessage."""
+    if len(text) > MAX_AUTHORS or any(len(one) > MAX_MAILBOX for one in text.split(",")):
+        raise InvalidMessage("extra_headers", f"{name} is too long for addresses with names")
+    try:
+        found = parse_addresses(name, text)
+    except InvalidMessage:
+        found = ()
+    if not found:
+        raise InvalidMessage("extra_headers", f"{name} {NO_LIST}")
+    pairs = [(one.display_name, check_address(one.addr_spec, "extra_headers")) for one in found]
+    known = name.title() in ORIGINATORS  # the others' addresses would be encoded
+    if not known and not all(address.isascii() for _, address in pairs):
+        raise InvalidMessage("extra_headers", f"an address in {name} must be in ASCII")
+    return pairs
 
 
 def texts_of(source: flask_mail.Message) -> list[tuple[Any, Any]]:
@@ -210,19 +255,30 @@ def _date(seconds: float) -> str:
 
 def _text(field: str, value: object, name: str) -> str:
     """Return the value folded; accept the user's tabs and legal folds, as Flask-Mail does."""
+    return _written(name, _one_line(field, value))
+
+
+def _one_line(field: str, value: object) -> str:
+    """Return the value without its legal folds."""
     text = as_text(field, value)
     if len(text) > MAX_HEADER:  # formatting it could take seconds
         raise InvalidMessage(field, f"has more than {MAX_HEADER} characters")
     text = _FOLD.sub(" ", text) if "\n" in text else text
     clean(field, text.replace("\t", " "))
-    if text.isascii():
-        return folded(name, text)
-    return in_words(text, name)
+    return text
+
+
+def _written(name: str, text: str) -> str:
+    return folded(name, text) if text.isascii() else in_words(text, name)
 
 
 def listed(name: str, pairs: Iterable[Pair]) -> str:
     """Return the value of a header that names these people."""
-    text = ", ".join(dict.fromkeys([written(*pair) for pair in pairs]))
+    return _listed(name, [written(*pair) for pair in pairs])
+
+
+def _listed(name: str, mailboxes: Iterable[str]) -> str:
+    text = ", ".join(dict.fromkeys(mailboxes))
     return folded(name, text) if text.isascii() else text
 
 
