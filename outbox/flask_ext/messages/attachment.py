@@ -6,12 +6,14 @@ import re
 import unicodedata
 from email import message_from_bytes
 from email.encoders import encode_base64
+from email.message import Message
 from email.mime.base import MIMEBase
 
 import flask_mail
 
 from ...domain.errors import InvalidMessage
-from ...domain.header.fields import LEAKS, check_headers
+from ...domain.header.charsets import is_for_hosts
+from ...domain.header.fields import LEAKS, MAX_PARAMETERS, check_headers
 from ...domain.mime.line_endings import fits, normalise
 from ...domain.mime.parameters import with_parameter
 from ...domain.mime.serialize import flatten
@@ -38,9 +40,11 @@ def _kind(content_type: object) -> str:
 def part_of(attachment: flask_mail.Attachment, *, ascii_name: bool) -> MIMEBase:
     """Return the part, or raise InvalidMessage; with `ascii_name` its name is made ASCII."""
     content_type = clean("content_type", attachment.content_type)
-    data = _octets(attachment.data)
+    data, charset = _octets(attachment.data, content_type)
     encoding = _encoding(_kind(content_type), data)
     part = _part(content_type if encoding else "application/octet-stream", data, encoding)
+    if charset is not None and encoding is not None:
+        part.set_param("charset", charset)
     if attachment.filename is not None:
         filename = clean("filename", attachment.filename)
         if ascii_name:
@@ -127,12 +131,31 @@ def encoding_as_it_is(data: bytes) -> str | None:
     return "7bit" if data.isascii() else "8bit"
 
 
-def _octets(data: object) -> bytes:
+def _octets(data: object, content_type: str) -> tuple[bytes, str | None]:
+    """Return the data in octets, and the charset that the type must name where it names another.
+
+    A text is written in the charset that its type names. Where that is not possible, it is UTF-8.
+    """
     if isinstance(data, (bytes, bytearray)):
-        return bytes(data)
+        return bytes(data), None
     if not isinstance(data, str):
         raise InvalidMessage("attachments", "the data must be text or bytes")
+    charset = _charset(content_type)
     try:
-        return data.encode()
+        return data.encode(charset or "utf-8"), None
+    except (LookupError, UnicodeError):
+        pass
+    try:
+        return data.encode(), "utf-8"
     except UnicodeEncodeError:
         raise InvalidMessage("attachments", "the text has lone surrogates") from None
+
+
+def _charset(content_type: str) -> str | None:
+    """Return the charset that a type names; None for one that is refused later, or is too long."""
+    if "charset" not in content_type.lower() or len(content_type) > MAX_PARAMETERS:
+        return None
+    header: Message[str, str] = Message()
+    header["Content-Type"] = content_type
+    charset = header.get_content_charset()
+    return None if charset is None or is_for_hosts(charset) else charset
