@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import Any
 
 from ..errors import InvalidMessage
+from ..header import fields
 from ..header.address import CONTROL
 from ..header.fields import FOLD_AT, MAILBOXES, parse_addresses, unfolded
 from ..header.signatures import is_dkim_signed
@@ -19,6 +20,8 @@ from .structure import transfer_encoding
 from .transfer_encoding import IDENTITIES
 
 _WITH_PARAMETERS = frozenset({"content-type", "content-disposition"})
+_SPECIAL = re.compile(r'[()<>@,:;.\\"\[\]]')
+"""Characters with which a name stands in quotes (RFC 5322 §3.2.3)."""
 _ONE_LINE = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 
@@ -54,6 +57,31 @@ def _refolded(name: str, value: str, *, is_signed: bool) -> bytes:
     if is_signed or has_long_line(field):
         raise InvalidMessage(name.lower(), "has a line over 998 octets (RFC 5322 §2.1.1)")
     return field
+
+
+def _has_quotes(value: Any) -> bool:
+    """Return whether a header names a person or a group whose name stands in quotes."""
+    named = (*getattr(value, "addresses", ()), *getattr(value, "groups", ()))
+    return any(_SPECIAL.search(one.display_name or "") for one in named)
+
+
+def _quoted(name: str, value: Any, written: bytes, *, is_signed: bool) -> bytes:
+    """Return an address header with its quotes, or raise InvalidMessage where that cannot be.
+
+    CPython leaves them out where a name in ASCII is too long for a line. A comma in the name, which
+    a visitor may have chosen, then begins another address.
+    """
+    people = [fields.written(one.display_name, one.addr_spec) for one in value.addresses]
+    has_groups = any(group.display_name is not None for group in value.groups)
+    if not is_signed and not has_groups and (text := ", ".join(people)).isascii():
+        field = f"{name}: {folded(name, text)}\r\n".encode()
+        if not has_long_line(field):
+            return field
+    found = parse_addresses(name, written.decode("utf-8").partition(": ")[2].rstrip())
+    if [one.addr_spec for one in found] != [one.addr_spec for one in value.addresses]:
+        rule = "has a name that would be read as another address: give a shorter one"
+        raise InvalidMessage(name.lower(), rule)
+    return written
 
 
 class _Generator(BytesGenerator):
@@ -94,6 +122,8 @@ class _Generator(BytesGenerator):
             if value.isascii() and (is_signed or name.lower() not in _WITH_PARAMETERS):
                 return _refolded(name, value, is_signed=is_signed)
         written: bytes = self.policy.fold_binary(name, value)
+        if b"\r\n" in written[:-2] and _has_quotes(value):
+            return _quoted(name, value, written, is_signed=is_signed)
         text = str(value)
         if b"=?" in written and text.isascii() and "=?" not in text:
             plain = f"{name}: {folded(name, text)}\r\n".encode()
