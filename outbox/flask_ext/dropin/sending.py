@@ -39,6 +39,8 @@ class OutboxConnection(Connection):
     def send(self, message: Message, envelope_from: str | tuple[str, str] | None = None) -> None:
         """Enqueue the message in the current session, and send Flask-Mail's signal.
 
+        The message's `msgId` is the Message-ID of its email from then on.
+
         With `MAIL_SUPPRESS_SEND`, which `TESTING` implies, only the signal is sent. Like Flask-Mail
         it raises BadHeaderError, and AssertionError without recipients or sender. It also raises
         InvalidMessage for a message that Flask-Mail would have sent broken.
@@ -60,7 +62,9 @@ class OutboxConnection(Connection):
         commits = self._commits or state.runtime.settings.mail_autocommit
         alone = commits and holds_nothing(session)
         options = Options.check(priority=Priority.NORMAL, envelope_from=_address(envelope_from))
-        Writing(state=state, session=session, options=options).enqueue(message)
+        email = Writing(state=state, session=session, options=options).enqueue(message)
+        # So that the app can know a reply or a bounce; receivers of the signal read it, too.
+        message.msgId = email.message_id
         if alone:
             session.commit()
 

@@ -29,7 +29,7 @@ from ...domain.header.fields import (
     parse_addresses,
     written,
 )
-from ...domain.header.signatures import is_dkim_signed
+from ...domain.header.signatures import is_dkim_signed, is_signed
 from ...domain.message.render import refuse_many
 from ...domain.mime.serialize import folded
 from ...domain.values import value_type
@@ -62,7 +62,7 @@ def standard(
     """
     if isinstance(message, flask_mail.Message):
         if renders_itself(message):
-            return _as_its_class_renders_it(message)
+            return _as_its_class_renders_it(message, id_domain)
         with composing():
             return _compose(message, ascii_attachments, id_domain)
     if isinstance(message, (EmailMessage, Message)):
@@ -82,18 +82,20 @@ def composing() -> Iterator[None]:
         raise InvalidMessage("message", reason) from None
 
 
-def _as_its_class_renders_it(source: flask_mail.Message) -> Message[Any, Any]:
+def _as_its_class_renders_it(source: flask_mail.Message, id_domain: str) -> Message[Any, Any]:
     with composing():
-        recipients = read_head(source).recipients
+        head = read_head(source, id_domain)
         for name, value in (source.extra_headers or {}).items():
             extra_value(clean("extra_headers", name), value)
     message = rendering(source)
+    if message.get("Message-ID") == source.msgId and not is_signed(message):
+        message.replace_header("Message-ID", head.message_id)
     for name in ("To", "Cc"):  # Flask-Mail writes an empty To (RFC 5322 §3.6.3)
         if not str(message.get(name, "-")).strip() and not is_dkim_signed(message):
             del message[name]
     del message["Bcc"]
-    if recipients:  # `own_envelope` has all of them: here one stands for the rule that one must
-        message["Bcc"] = recipients[0][1]
+    if head.recipients:  # `own_envelope` has all of them: `render` only asks whether there is one
+        message["Bcc"] = head.recipients[0][1]
     return message
 
 

@@ -153,6 +153,24 @@ def test_an_id_of_the_program_s_own_takes_the_place_of_flask_mail_s(both: Both) 
         assert parsed(ours).get_all(name) == [value]
 
 
+def test_msgid_is_the_message_id_of_the_email(both: Both) -> None:
+    """The outbox's Message-ID has the sender's domain, and Flask-Mail's this host's name."""
+    seen: list[str] = []
+
+    def note(_: Any, message: flask_mail.Message) -> None:
+        seen.append(message.msgId)
+
+    with flask_mail.email_dispatched.connected_to(note):
+        for given in ({}, {"extra_headers": {"Message-ID": "<own@shop.example>"}}):
+            message = both.message(**given)
+            both.ours(message)
+            seen.append(message.msgId)
+    ids = [parsed(mail)["Message-ID"] for mail in both.catcher.emails]
+    assert seen == [ids[0], ids[0], ids[1], ids[1]]
+    assert ids[0].endswith("@shop.example>")
+    assert ids[1] == "<own@shop.example>"
+
+
 def test_a_mime_version_of_the_program_s_own_is_not_a_second_one(both: Both) -> None:
     """Flask-Mail writes both (RFC 2045 §4: one)."""
     theirs, ours = both.send(extra_headers={"Mime-version": "1.0 (by the shop)"})

@@ -117,6 +117,8 @@ def test_an_encrypted_message_leaves_encrypted(
         assert SECRET.encode() not in mail.content
     assert (ours.sender, ours.recipients) == (theirs.sender, theirs.recipients)
     assert parsed(ours)["X-Order"] == parsed(theirs)["X-Order"]
+    assert parsed(ours)["Message-ID"] == message.msgId
+    assert message.msgId.endswith("@shop.example>")
 
 
 @pytest.mark.parametrize("kind", [Signed, Dkim])
