@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, SessionTransaction
 
 from ...domain.errors import ConfigurationError
 from .reading import begun, writers
+from .session_events import innermost
 
 _KEY = "outbox.one_commit"
 
@@ -37,22 +38,32 @@ def refuse_apart(session: Session, connection: Connection) -> None:
 
 
 def watch(session: Session, connection: Connection) -> None:
-    """Refuse rows that the session writes later, too, until its transaction ends."""
-    session.info[_KEY] = connection
+    """Refuse rows that the session writes later, too, until its transaction or savepoint ends."""
+    session.info.setdefault(_KEY, {})[innermost(session)] = connection
 
 
 def _refuse(session: Session, _: object = None) -> None:
-    if _KEY in session.info:
-        refuse_apart(session, session.info[_KEY])
+    for connection in set(session.info.get(_KEY, {}).values()):
+        refuse_apart(session, connection)
+
+
+def _after_rollback(session: Session) -> None:
+    # Also fired for a savepoint: its emails are gone, and those outside of it still wait.
+    session.info.get(_KEY, {}).pop(innermost(session), None)
 
 
 def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
+    watched = session.info.get(_KEY, {})
+    connection = watched.pop(transaction, None)
     if transaction.parent is None:
         session.info.pop(_KEY, None)
+    elif connection is not None:  # the emails of a savepoint are its parent's now
+        watched[transaction.parent] = connection
 
 
 # At the import. Later, a listener of the app's might do it, while SQLAlchemy calls all listeners.
 # A commit flushes after `before_commit`, and statements of Core flush nothing.
 event.listen(Session, "before_commit", _refuse)
 event.listen(Session, "after_flush", _refuse)
+event.listen(Session, "after_rollback", _after_rollback)
 event.listen(Session, "after_transaction_end", _after_transaction_end)

@@ -9,12 +9,14 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from sqlalchemy import Connection, Dialect, Engine, event
-from sqlalchemy.orm import Session, SessionTransactionOrigin
+from sqlalchemy.orm import Session, SessionTransaction, SessionTransactionOrigin
 
 from ...store.connection.facts import facts_of
 from ...store.session.pending_writes import Mark, may_call
 
 _KEY = "outbox.reading"
+_BEFORE = "outbox.reading.before"
+"""By savepoint: the connections over which its session had written before it."""
 _COMMENTS = re.compile(r"\s*(--[^\n]*\n|/\*(?!M?!).*?\*/)", re.DOTALL)
 """Comments, without those that MariaDB and MySQL execute."""
 _READS = ("SELECT", "WITH", "VALUES", "TABLE", "SHOW", "SAVEPOINT", "RELEASE SAVEPOINT")
@@ -171,6 +173,9 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
     found = session.info.setdefault(_KEY, [])
     if connection not in found:
         found.append(connection)
+        if _marks[connection].wrote:  # by somebody else: no savepoint of this session undoes that
+            for before in session.info.get(_BEFORE, {}).values():
+                before.add(connection)
 
 
 def _hear(connection: Connection) -> None:
@@ -188,7 +193,23 @@ def _hear(connection: Connection) -> None:
         event.listen(engine, "after_cursor_execute", _after)
 
 
-def _after_transaction_end(session: Session, transaction: Any) -> None:
+def _after_transaction_create(session: Session, transaction: SessionTransaction) -> None:
+    if transaction.nested:
+        session.info.setdefault(_BEFORE, {})[transaction] = writers(session)
+
+
+def _after_rollback(session: Session) -> None:
+    """Forget the writes that a savepoint has undone, so that emails may follow them."""
+    before = session.info.get(_BEFORE, {}).get(session.get_nested_transaction())
+    if before is None:
+        return
+    for connection in session.info.get(_KEY, ()):
+        if connection not in before and connection in _marks:
+            _marks[connection].wrote = False
+
+
+def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
+    session.info.get(_BEFORE, {}).pop(transaction, None)
     if transaction.parent is None:
         for connection in session.info.pop(_KEY, ()):
             _marks.pop(connection, None)
@@ -196,6 +217,8 @@ def _after_transaction_end(session: Session, transaction: Any) -> None:
 
 def _listen() -> None:
     event.listen(Session, "after_begin", _after_begin)
+    event.listen(Session, "after_transaction_create", _after_transaction_create)
+    event.listen(Session, "after_rollback", _after_rollback)
     event.listen(Session, "after_transaction_end", _after_transaction_end)
 
 

@@ -38,7 +38,7 @@ def note(
 ) -> None:
     """Note emails that were added to, or withdrawn in, the session's transaction."""
     pending = session.info.setdefault(kind, _Pending(discarded=discarded))
-    pending.add(_innermost(session), emails)
+    pending.add(innermost(session), emails)
     pending.wake = wake or pending.wake
 
 
@@ -68,14 +68,15 @@ def _wake(wake: Callable[[], None]) -> None:
 def _after_rollback(session: Session) -> None:
     # Also fired for a savepoint: what was enqueued outside of it still waits.
     for kind in _followed(session):
-        session.info[kind].emails.pop(_innermost(session), None)
+        session.info[kind].emails.pop(innermost(session), None)
 
 
 def _followed(session: Session) -> list[str]:
     return [kind for kind in _KINDS if kind in session.info]
 
 
-def _innermost(session: Session) -> SessionTransaction | None:
+def innermost(session: Session) -> SessionTransaction | None:
+    """Return the savepoint in which the session is, or else its transaction."""
     return session.get_nested_transaction() or session.get_transaction()
 
 

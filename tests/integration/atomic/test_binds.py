@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -50,6 +51,7 @@ class Binds:
 
 
 Opened = Callable[..., Binds]
+Step = Callable[[Binds], None]
 
 
 @pytest.fixture
@@ -142,6 +144,88 @@ def test_an_order_that_the_commit_itself_flushes_is_refused(opened: Opened) -> N
     binds.outbox.enqueue(message())
     binds.db.session.commit()
     assert binds.emails() == 1, "the session is usable"
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("deep", [False, True])
+def test_an_email_that_a_savepoint_has_undone_refuses_nothing(opened: Opened, deep: bool) -> None:
+    binds = opened(None)
+    savepoint = binds.db.session.begin_nested()
+    with binds.db.session.begin_nested() if deep else nullcontext():
+        binds.outbox.enqueue(message())
+    savepoint.rollback()
+    binds.order()
+    binds.db.session.commit()
+    assert (binds.count(binds.shop), binds.emails()) == (1, 0)
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("deep", [False, True])
+def test_an_order_that_a_savepoint_has_undone_refuses_no_email(opened: Opened, deep: bool) -> None:
+    binds = opened(None)
+    savepoint = binds.db.session.begin_nested()
+    with binds.db.session.begin_nested() if deep else nullcontext():
+        binds.order()
+    savepoint.rollback()
+    binds.outbox.enqueue(message())
+    binds.db.session.commit()
+    assert (binds.count(binds.shop), binds.emails()) == (0, 1)
+
+
+def ordered(binds: Binds) -> None:
+    binds.order(uuid4().hex)
+
+
+def enqueued(binds: Binds) -> None:
+    binds.outbox.enqueue(message())
+
+
+def kept(binds: Binds, step: Step) -> None:
+    """Take the step in a savepoint that is released, and commit."""
+    with binds.db.session.begin_nested():
+        step(binds)
+    binds.db.session.commit()
+
+
+ORDERED = [(ordered, enqueued), (enqueued, ordered)]
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize(("one", "other"), ORDERED)
+@pytest.mark.parametrize("place", ["before a savepoint that is undone", "in one that is kept"])
+def test_what_a_savepoint_has_not_undone_is_refused_still(
+    opened: Opened, place: str, one: Step, other: Step
+) -> None:
+    binds = opened(None)
+    if place == "in one that is kept":
+        with binds.db.session.begin_nested():
+            one(binds)
+    else:
+        one(binds)
+        savepoint = binds.db.session.begin_nested()
+        one(binds)
+        savepoint.rollback()
+    with pytest.raises(ConfigurationError, match=APART):
+        kept(binds, other)
+    binds.db.session.rollback()
+    assert (binds.count(binds.shop), binds.emails()) == (0, 0)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_write_that_others_made_on_the_connection_is_undone_by_no_savepoint(
+    opened: Opened,
+) -> None:
+    binds = opened(None)
+    ours = dict.fromkeys(binds.db.metadatas[None].sorted_tables, binds.db.engines[None])
+    with binds.db.engines["shop"].connect() as connection:
+        tables: dict[Any, Any] = {**ours, binds.shop: connection}
+        with Session(connection) as first, Session(binds=tables) as second:
+            first.execute(sa.insert(binds.shop).values(customer="Ada"))
+            savepoint = second.begin_nested()
+            second.execute(sa.select(binds.shop)).all()
+            savepoint.rollback()
+            with pytest.raises(ConfigurationError, match=APART):
+                binds.outbox.enqueue(message(), session=second)
 
 
 @pytest.mark.databases("sqlite")
