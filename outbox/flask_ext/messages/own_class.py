@@ -21,7 +21,10 @@ _RENDERING = ("as_bytes", "_message", "_mimetext")
 
 def renders_itself(message: flask_mail.Message) -> bool:
     """Return whether the message's class overrides what Flask-Mail renders it with."""
-    return any(_overrides(message, name) for name in _RENDERING)
+    # Nearly every message is of Flask-Mail's own class, and this runs for each.
+    return type(message) is not flask_mail.Message and any(
+        _overrides(message, name) for name in _RENDERING
+    )
 
 
 def names_recipients(message: flask_mail.Message) -> bool:
@@ -30,9 +33,7 @@ def names_recipients(message: flask_mail.Message) -> bool:
 
 
 def _overrides(message: flask_mail.Message, name: str) -> bool:
-    kind = type(message)  # nearly always Flask-Mail's own, and this runs for every message
-    own = flask_mail.Message
-    return kind is not own and getattr(kind, name) is not getattr(own, name)
+    return getattr(type(message), name) is not getattr(flask_mail.Message, name)
 
 
 def rendering(source: flask_mail.Message) -> Message[Any, Any]:

@@ -16,7 +16,7 @@ def own_envelope(message: object) -> GivenEnvelope | None:
 
     The headers are the class's own: they may name nobody. Raises InvalidMessage.
     """
-    if not isinstance(message, flask_mail.Message):
+    if type(message) is flask_mail.Message or not isinstance(message, flask_mail.Message):
         return None
     if not renders_itself(message) and not names_recipients(message):
         return None
