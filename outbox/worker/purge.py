@@ -17,7 +17,7 @@ from ..store.jobs.forget import prune as prune_jobs
 from ..store.retention.mark import LEASE, PurgeUnderWay
 from ..store.retention.purge import Removed, purge
 from ..store.rollup.prune import prune
-from .claimable import gives_way
+from .capacity.claimable import gives_way
 from .process import shutdown
 from .process.runtime import Runtime
 

@@ -27,10 +27,10 @@ from ..store.transitions.claim import claim_requested
 from ..store.transitions.expire import expire
 from ..store.transitions.rescue import Rescued, rescue
 from .broker.queues import SEND_QUEUES
+from .capacity.server_rooms import is_usable, rooms
 from .log_events import log_rescue
 from .probe import claim_probes
 from .process.runtime import Runtime
-from .server_rooms import is_usable, rooms
 
 _log = logging.getLogger("outbox")
 

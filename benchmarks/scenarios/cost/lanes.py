@@ -12,7 +12,7 @@ from benchmarks.load import message_to
 from benchmarks.measure import milliseconds
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
-from outbox.worker.claimable import gives_way
+from outbox.worker.capacity.claimable import gives_way
 from outbox.worker.sweep import sweep
 
 DOMAINS = 1000

@@ -21,9 +21,9 @@ from ..connection.endings import Ending, note_endings
 from ..connection.list_parts import among, parts
 from ..records import EmailResult
 from ..redaction import redact
-from ..reply_columns import reply_values
 from ..schema.clock import utc
 from ..schema.column_types import WORKER_LENGTH
+from ..schema.reply_columns import reply_values
 
 _SETTLED = frozenset({RecipientStatus.SENT, RecipientStatus.FAILED})
 _SLACK = 0.001

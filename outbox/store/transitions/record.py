@@ -22,9 +22,9 @@ from ..due_times import first_due
 from ..inserts.bulk import insert_rows
 from ..records import EmailResult, Progress
 from ..redaction import redact
-from ..reply_columns import reply_values
 from ..rollup.tally import count_logged
 from ..schema.column_types import SERVER_LENGTH, WORKER_LENGTH
+from ..schema.reply_columns import reply_values
 from . import late_verdict
 
 

@@ -14,7 +14,7 @@ from ...store.connection.error_codes import describe
 from ...store.control.rate_limits import seconds_until_open
 from ...store.harmless_log import harmless_log
 from ...store.records import ClaimedEmail
-from ..claimable import are_left
+from ..capacity.claimable import are_left
 from ..leases.heartbeat import Heartbeat
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime

@@ -24,7 +24,7 @@ from ...store.control.rate_limits import take
 from ...store.queries.sweep.preemption import is_urgent_active
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions.release import give_back_to_lanes
-from ..claimable import gives_way
+from ..capacity.claimable import gives_way
 from ..process import shutdown
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime

@@ -6,7 +6,7 @@ from functools import partial
 
 from outbox import Priority
 from outbox.store.queries.sweep.preemption import should_yield_bulk, should_yield_to_urgent
-from outbox.worker.claimable import claimable
+from outbox.worker.capacity.claimable import claimable
 from tests.support.shop.shop import Shop
 
 

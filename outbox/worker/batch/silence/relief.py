@@ -14,7 +14,7 @@ from ....store.harmless_log import harmless_log
 from ....store.records import ClaimedEmail, EmailResult
 from ....store.transitions import release
 from ....store.transitions.window import advance
-from ...claimable import are_left
+from ...capacity.claimable import are_left
 from ...process import shutdown
 from ...process.one_by_one import write_each
 from ...process.retry_writes import HASTE

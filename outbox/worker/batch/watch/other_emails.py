@@ -18,7 +18,7 @@ from ....store.control.blame.comparison import (
     taken_elsewhere,
     taken_since,
 )
-from ...claimable import are_left
+from ...capacity.claimable import are_left
 from ...process.retry_writes import until_written
 from ...process.runtime import Runtime
 

@@ -7,7 +7,7 @@ import pytest
 from outbox import Priority
 from outbox.store.control.passed_over import pass_over
 from outbox.store.queries.sweep import preemption
-from outbox.worker.claimable import are_left
+from outbox.worker.capacity.claimable import are_left
 from tests.integration.store.queries.test_lanes import bulk, swept
 from tests.support.shop.giving_way import gives_way
 from tests.support.shop.motion import server

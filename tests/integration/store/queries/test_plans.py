@@ -24,7 +24,7 @@ from outbox.store.records import WindowChange
 from outbox.store.transitions.claim import claim
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_together
-from outbox.worker.claimable import are_left
+from outbox.worker.capacity.claimable import are_left
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.generic_plans import Look, each, plans
 from tests.support.shop.giving_way import gives_way

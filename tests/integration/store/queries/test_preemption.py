@@ -13,7 +13,7 @@ from outbox.store.queries.sweep.preemption import (
     is_urgent_active,
 )
 from outbox.store.transitions.rescue import rescue
-from outbox.worker.claimable import are_left
+from outbox.worker.capacity.claimable import are_left
 from tests.integration.store.queries.test_lanes import GMAIL, close, swept
 from tests.support.shop.giving_way import gives_way
 from tests.support.shop.shop import LEASE, START, Shop, Shops

@@ -19,7 +19,7 @@ from outbox.store.control.circuit_breaker import close, trip
 from outbox.store.queries.sweep import preemption
 from outbox.worker.batch import next_window, result_factory, todo
 from outbox.worker.batch.next_window import NextWindow
-from outbox.worker.claimable import are_left
+from outbox.worker.capacity.claimable import are_left
 from tests.integration.blame.server import ClassServer
 from tests.integration.store.leases import in_flight
 from tests.integration.worker.silence.silent_content import (

@@ -6,15 +6,15 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from ..domain.priority import Priority
-from ..domain.scheduling.claim_plan import LaneKey, contenders
-from ..store.queries.sweep.preemption import (
+from ...domain.priority import Priority
+from ...domain.scheduling.claim_plan import LaneKey, contenders
+from ...store.queries.sweep.preemption import (
     is_any_left,
     should_yield_bulk,
     should_yield_to_urgent,
 )
-from ..store.queries.sweep.sweep_snapshot import COUNTED, survey
-from .process.runtime import Runtime
+from ...store.queries.sweep.sweep_snapshot import COUNTED, survey
+from ..process.runtime import Runtime
 from .server_rooms import rooms
 
 

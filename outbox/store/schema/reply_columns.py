@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..domain.delivery.transaction import Reply
-from .schema.column_types import ENHANCED_LENGTH, REPLY_LENGTH
+from ...domain.delivery.transaction import Reply
+from .column_types import ENHANCED_LENGTH, REPLY_LENGTH
 
 
 def reply_values(reply: Reply) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import inf
 
-from ..domain.config.servers import ServerSettings
-from ..domain.scheduling.claim_plan import AHEAD
-from ..domain.scheduling.lanes import route_of_lane
-from ..store.control.connection_caps import full_for_now
-from ..store.queries.sweep import server_limits
-from ..store.queries.sweep.sweep_snapshot import Survey
-from .process.runtime import Runtime
+from ...domain.config.servers import ServerSettings
+from ...domain.scheduling.claim_plan import AHEAD
+from ...domain.scheduling.lanes import route_of_lane
+from ...store.control.connection_caps import full_for_now
+from ...store.queries.sweep import server_limits
+from ...store.queries.sweep.sweep_snapshot import Survey
+from ..process.runtime import Runtime
 
 
 def rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
