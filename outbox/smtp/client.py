@@ -7,32 +7,21 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
-from ..domain.delivery.reply_table import Event, is_out_of_step, judge
+from ..domain.delivery.reply_table import Event, judge
 from ..domain.delivery.transaction import Envelope, Phase, Reply, Transaction
 from ..domain.mime.seven_bit import seven_bit
 from .body import BLOCK, Torn, stuffed, write_body
-from .command import CommandError, command, envelope_lines, lacking
+from .envelope_session import DATA, GROUP, EnvelopeSession
 from .no_reply_yet import NoReplyYet
 from .reply_reader import NoReply, parse_reply
-from .session import Session
 from .session_errors import Unwanted
 from .transaction_result import RecipientRefusals, all_refused, transaction_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-GROUP = 50
-"""The most commands in flight: both sides' buffers hold them, so neither waits for the other."""
 
-MOMENT = 0.001
-"""Seconds for which a connection is taken to be as the last reply left it."""
-
-_DATA = command("DATA")
-_LONE_DOT = b".\r\n"
-_START_MAIL = 354
-
-
-class Client(Session):
+class Client(EnvelopeSession):
     """A session that sends emails, each with a verdict by `domain.delivery.reply_table`.
 
     Where the server offers PIPELINING (RFC 2920), an email's commands leave as a group. The next
@@ -45,11 +34,7 @@ class Client(Session):
     stale = False
     """Whether the connection ended before MAIL, as idle ones do, or its EHLO may be outdated."""
 
-    announced: Envelope | None = None
-    """The email whose commands are in flight: no other email can come next on this connection."""
-
     _is_cut = False  # not all of the announcement has left: the connection takes no other email
-    _rests_since = 0.0  # on our clock
 
     @property
     def ready(self) -> bool:
@@ -102,7 +87,7 @@ class Client(Session):
             self.close()
             raise
         finally:
-            self._until, self._rests_since = inf, self._clock()
+            self._until = inf
         return replace(result, converted=True) if is_converted else result
 
     def _encoded(self, envelope: Envelope, content: bytes) -> bytes | None:
@@ -121,104 +106,6 @@ class Client(Session):
         if self.announced is None:
             super().farewell()
         else:
-            self.close()
-
-    def _start(self, envelope: Envelope, size: int, refusals: RecipientRefusals) -> None:
-        """Send MAIL, RCPT and DATA, in groups where the server allows it, up to DATA's 354."""
-        last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
-        if self.announced is envelope or self.announced == envelope:
-            self.announced = None
-            if self._was_ended():
-                raise NoReply(Event.CLOSED, "the server ended the connection between two emails")
-            if not self._agreed(last):
-                self._replies_to(range(last + 1), last, refusals)
-            return
-        if self.announced is not None:
-            self.close()  # the server waits for another email's content
-        lines = [*self._lines(envelope, size), _DATA]
-        length = GROUP if "pipelining" in self.esmtp_features else 1
-        start = 0
-        while start <= last and not (start == last and refusals.everybody):
-            group = range(start, min(start + length, last + 1))
-            self._write(b"".join(lines[group.start : group.stop]))
-            self._replies_to(group, last, refusals)
-            start = group.stop
-            if refusals.too_many and start < last:
-                refusals.leave(start - 1)
-                start = last
-
-    def _was_ended(self) -> bool:
-        """Whether the server ended the connection as it rested: content to it would be in doubt."""
-        has_rested = self._clock() - self._rests_since > MOMENT
-        return has_rested and self._replies is not None and self._replies.has_ended()
-
-    def _lines(self, envelope: Envelope, size: int) -> list[bytes]:
-        """Build the envelope's commands, before any of them leaves."""
-        if not envelope.recipients:
-            raise NoReply(Event.MALFORMED, "the email has no recipient")
-        lack = lacking(envelope, size, self.esmtp_features)
-        if lack:
-            raise NoReply(Event.LACKING, lack)
-        try:
-            return envelope_lines(envelope, size, self.esmtp_features)
-        except CommandError as error:
-            raise NoReply(Event.MALFORMED, str(error)) from None
-
-    def _replies_to(self, group: range, last: int, refusals: RecipientRefusals) -> None:
-        """Read every reply of a group, also those behind a refusal (RFC 2920 §3.1)."""
-        refused: Unwanted | None = None
-        codes: list[int] = []
-        for place in group:
-            try:
-                self.phase = _phase(place, last)
-                code, text = self.getreply()
-            except NoReply as none:
-                if refused is None and not refusals.everybody:
-                    if none.event is Event.CLOSED:
-                        self._raise_halted(refusals)
-                    raise
-                break  # the connection is closed, and the refusal stands
-            codes.append(code)
-            if self.phase is Phase.DATA:
-                self._asked_for_content(code, text, wanted=not (refused or refusals.everybody))
-            elif code // 100 == 2:
-                refusals.accepted += self.phase is Phase.RCPT
-            elif refused is None:
-                refused = self._refused(place, code, text, refusals)
-        if refused is not None:
-            self.phase = Phase.MAIL
-            if is_out_of_step(codes):
-                raise NoReply(Event.GARBAGE, "a reply too many: MAIL refused, a recipient taken")
-            raise refused
-
-    def _refused(
-        self, place: int, code: int, text: bytes, refusals: RecipientRefusals
-    ) -> Unwanted | None:
-        """Return the refusal of the whole email, or note that of one recipient."""
-        refusal = Unwanted(code, text)
-        judgement = judge(self.phase, refusal.reply, accepted=refusals.accepted > 0)
-        if self.phase is Phase.RCPT and refusals.add(place - 1, refusal, judgement):
-            return None
-        if judgement.renew:
-            raise refusal
-        return refusal
-
-    def _raise_halted(self, refusals: RecipientRefusals) -> None:
-        """If a refusal may be about the server, and no recipient gets the email, raise it."""
-        if refusals.halted is not None:
-            self.phase = Phase.RCPT
-            raise refusals.halted
-
-    def _asked_for_content(self, code: int, text: bytes, *, wanted: bool) -> None:
-        """Judge the reply to DATA; answer a 354 that is no longer wanted with a lone dot."""
-        if wanted and code != _START_MAIL:
-            raise Unwanted(code, text)
-        if wanted and self._ahead:
-            # The rest would be taken for the reply to the final dot, and the email for sent.
-            raise NoReply(Event.GARBAGE, "the server replied before it was asked")
-        if not wanted and code == _START_MAIL:
-            self._ask_in_passing(_LONE_DOT)
-        elif code == 421:
             self.close()
 
     def _content(
@@ -266,7 +153,7 @@ class Client(Session):
         if len(following.recipients) > GROUP - 2:
             return b""
         try:
-            return b"".join([*self._lines(following, following.size), _DATA])
+            return b"".join([*self._lines(following, following.size), DATA])
         except NoReply:  # the server cannot take it: the email gets that verdict in its own turn
             return b""
 
@@ -292,9 +179,3 @@ class Client(Session):
         if event is Event.OVERDUE:
             return replace(result, overdue=True)
         return replace(result, given_up=True) if event is Event.GIVEN_UP else result
-
-
-def _phase(place: int, last: int) -> Phase:
-    if place == 0:
-        return Phase.MAIL
-    return Phase.DATA if place == last else Phase.RCPT

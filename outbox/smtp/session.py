@@ -50,6 +50,7 @@ class Session(smtplib.SMTP):
         self._patience = server.command_timeout
         self._until = inf  # on our clock: the deadline of a transaction as a whole
         self._replies: ReplyReader | None = None
+        self._heard_at = clock()  # when the last reply came
         self.progress: Callable[[], object] = _nothing  # called at each reply and block of content
         self.goes_on: Callable[[], bool] = _always  # asked while a command's reply does not come
         self.stays: Callable[[], bool] = _always  # asked while a content's reply does not come
@@ -112,6 +113,7 @@ class Session(smtplib.SMTP):
             if none.event is Event.TIMEOUT and left <= patience:
                 raise NoReply(Event.OVERDUE, OVERDUE) from none
             raise
+        self._heard_at = self._clock()
         self.progress()
         return reply
 

@@ -10,8 +10,8 @@ import pytest
 
 from outbox.domain.delivery.transaction import Transaction, Verdict
 from outbox.smtp import body
-from outbox.smtp.client import MOMENT
 from outbox.smtp.connection import Connection
+from outbox.smtp.envelope_session import MOMENT
 from outbox.smtp.reply_reader import ReplyReader
 from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.scripted import (
