@@ -113,7 +113,7 @@ class Connection:
                 if isinstance(opened, Transaction):
                     return addressed(opened, envelope)
                 client = opened
-            self._was_used = self._emails > 0 or self._was_used
+            self._was_used = self._emails > 0 or self._was_used or client.has_rested
             self._emails += 1
             ahead = following if self._emails < self._server.connection_emails else None
             try:

@@ -41,7 +41,7 @@ class EnvelopeSession(Session):
         last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
         if self.announced is envelope or self.announced == envelope:
             self.announced = None
-            if self._was_ended():
+            if self._may_be_gone():
                 raise NoReply(Event.CLOSED, "the server ended the connection between two emails")
             if not self._agreed(last):
                 self._replies_to(range(last + 1), last, refusals)
@@ -60,10 +60,14 @@ class EnvelopeSession(Session):
                 refusals.leave(start - 1)
                 start = last
 
-    def _was_ended(self) -> bool:
-        """Whether the server ended the connection as it rested: content to it would be in doubt."""
-        is_later = self._clock() - self._heard_at > MOMENT
-        return is_later and self._replies is not None and self._replies.has_ended()
+    def _may_be_gone(self) -> bool:
+        """Whether content would be in doubt: the server ended the connection, or it has rested.
+
+        Where the server awaits a content, nothing can be asked.
+        """
+        if self._clock() - self._heard_at <= MOMENT:
+            return False
+        return self.has_rested or (self._replies is not None and self._replies.has_ended())
 
     def _lines(self, envelope: Envelope, size: int) -> list[bytes]:
         """Build the envelope's commands, before any of them leaves."""
@@ -84,7 +88,7 @@ class EnvelopeSession(Session):
         for place in group:
             try:
                 self.phase = _phase(place, last)
-                code, text = self.getreply()
+                code, text = self.getreply() if place else self._mail_reply()
             except NoReply as none:
                 if refused is None and not refusals.everybody:
                     if none.event is Event.CLOSED:
@@ -103,6 +107,23 @@ class EnvelopeSession(Session):
             if is_out_of_step(codes):
                 raise NoReply(Event.GARBAGE, "a reply too many: MAIL refused, a recipient taken")
             raise refused
+
+    def _mail_reply(self) -> tuple[int, bytes]:
+        """Read MAIL's reply. Where none comes over a session that has rested, it counts as closed.
+
+        It is waited for as long as for a new session, which then has the whole time of a command.
+        """
+        if not self.has_rested:
+            return self.getreply()
+        self._patience = min(self._server.connect_timeout, self._server.command_timeout)
+        try:
+            return self.getreply()
+        except NoReply as none:
+            if none.event not in (Event.TIMEOUT, Event.GIVEN_UP):
+                raise
+            raise NoReply(Event.CLOSED, "no reply over a session that had rested") from none
+        finally:
+            self._patience = self._server.command_timeout
 
     def _refused(
         self, place: int, code: int, text: bytes, refusals: RecipientRefusals

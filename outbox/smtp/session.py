@@ -28,8 +28,16 @@ OVERDUE = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
 
 _RSET = command("RSET")
 
+RESTED = 5.0
+"""Seconds without a reply after which a session may be gone, and nobody was told: a firewall on the
+way has forgotten it, or the server's host is dead."""
+
 QUIT_SECONDS = 2.0
 """The deadline of QUIT. Its reply changes nothing."""
+
+QUIT_AFTER_REST = 0.3
+"""The same over a session that has rested: the next email waits meanwhile. A server that is there
+answers at once, and may take no new session before it has read QUIT."""
 
 
 class Session(smtplib.SMTP):
@@ -54,6 +62,11 @@ class Session(smtplib.SMTP):
         self.progress: Callable[[], object] = _nothing  # called at each reply and block of content
         self.goes_on: Callable[[], bool] = _always  # asked while a command's reply does not come
         self.stays: Callable[[], bool] = _always  # asked while a content's reply does not come
+
+    @property
+    def has_rested(self) -> bool:
+        """Whether the session may be gone unnoticed."""
+        return self._clock() - self._heard_at > RESTED
 
     def open(self) -> Transaction | None:
         """Make the session ready for emails, or return a HALT transaction that says why it is not.
@@ -81,7 +94,8 @@ class Session(smtplib.SMTP):
 
     def farewell(self) -> None:
         """Send QUIT with a short deadline and close. Errors are ignored: nothing depends on it."""
-        self._patience = min(QUIT_SECONDS, self._server.command_timeout)
+        seconds = QUIT_AFTER_REST if self.has_rested else QUIT_SECONDS
+        self._patience = min(seconds, self._server.command_timeout)
         try:
             if self.sock is not None:
                 self.sock.settimeout(self._patience)
