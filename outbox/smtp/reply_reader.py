@@ -57,7 +57,7 @@ class ReplyReader:
     It may take more octets from the socket than one reply. The rest is kept: see `pending`.
     """
 
-    __slots__ = ("_asked", "_clock", "_data", "_goes_on", "_waited", "sock")
+    __slots__ = ("_asked", "_clock", "_data", "_goes_on", "_waited", "_was_away", "sock")
 
     def __init__(self, sock: socket.socket, clock: Callable[[], float] = time.monotonic) -> None:
         self.sock = sock
@@ -66,6 +66,7 @@ class ReplyReader:
         self._waited = False  # for some octets of the current reply
         self._goes_on: GoesOn | None = None
         self._asked = clock()  # when it was last asked whether to go on
+        self._was_away = False  # octets may have come while that was asked
 
     @property
     def pending(self) -> bool:
@@ -88,20 +89,13 @@ class ReplyReader:
 
         This does not wait. What has come is kept for `read`.
         """
-        usual = self.sock.gettimeout()
-        self.sock.settimeout(0.0)  # with MSG_DONTWAIT TLS would refuse, and gevent would wait
         try:
-            while len(self._data) < MAX_AHEAD:
-                data = self.sock.recv(_RECV)
+            while len(self._data) < MAX_AHEAD and (data := self._at_hand()) is not None:
                 if not data:
                     return True
                 self._data += data
-        except (BlockingIOError, ssl.SSLWantReadError):
-            pass  # nothing more has come
         except OSError:
             return True
-        finally:
-            self.sock.settimeout(usual)
         return self._data[self._data.rfind(b"\n", 0, -1) + 1 :].startswith(b"421")
 
     def read(self, seconds: float, goes_on: GoesOn | None = None) -> tuple[int, bytes]:
@@ -164,11 +158,12 @@ class ReplyReader:
                 self._ask(deadline)
             remaining = deadline - self._clock()
             if remaining <= 0:
-                raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
+                data = self._last_octets()
+                break
             try:
                 if self._waited:  # the bound that `read` set was for the first octets
                     self._bound(remaining)
-                self._waited = True
+                self._waited, self._was_away = True, False
                 data = self.sock.recv(_RECV)
             except OSError as error:
                 if not isinstance(error, TimeoutError) or error.errno is not None:
@@ -178,11 +173,35 @@ class ReplyReader:
             raise NoReply(Event.CLOSED, "the server closed the connection")
         return data
 
+    def _last_octets(self) -> bytes:
+        """Return what came in time while nobody waited for it; else raise: the time is over."""
+        was_away, self._was_away = self._was_away, False
+        try:
+            data = self._at_hand() if was_away else None
+        except OSError as error:
+            raise NoReply.of(error) from error
+        if data is None:
+            raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
+        return data
+
+    def _at_hand(self) -> bytes | None:
+        """Take octets that have come; return None where there are none, and b"" at the end."""
+        usual = self.sock.gettimeout()
+        self.sock.settimeout(0.0)  # with MSG_DONTWAIT TLS would refuse, and gevent would wait
+        try:
+            return self.sock.recv(_RECV)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return None
+        finally:
+            self.sock.settimeout(usual)
+
     def _ask(self, deadline: float) -> None:
-        """Ask whether to go on waiting, where there is anybody to ask."""
+        """Ask whether to go on waiting, where there is anybody to ask: this may take minutes."""
+        self._was_away = self._goes_on is not None
+        goes_on = self._goes_on is None or self._goes_on()
         self._asked = self._clock()
-        if self._goes_on is not None and not self._goes_on():
-            left, text = deadline - self._clock(), "no reply yet, and other emails wait"
+        if not goes_on:
+            left, text = deadline - self._asked, "no reply yet, and other emails wait"
             raise NoReply(Event.GIVEN_UP, text, left=left) from None
 
     def _bound(self, seconds: float) -> None:

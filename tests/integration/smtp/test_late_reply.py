@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 
@@ -25,8 +26,10 @@ from tests.support.servers.smtp.scripted import (
     drip,
     expect,
     freeze,
+    say,
     serve,
 )
+from tests.support.waiting import wait_until
 
 CONTENT = b"Subject: x\r\n\r\nHello\r\n"
 HUGE = b"Subject: x\r\n\r\n" + b"x" * 32 * 2**20 + b"\r\n"
@@ -125,6 +128,35 @@ def test_it_is_waited_for_no_longer_than_it_may_take_in_all() -> None:
         held.release()
 
     assert (result.verdict, result.phase) == (Verdict.UNKNOWN, Phase.DOT)
+
+
+@pytest.mark.parametrize("stays", [True, False], ids=["waits on", "left to a thread"])
+def test_it_counts_where_the_look_for_other_emails_outlasts_its_time(stays: bool) -> None:
+    """As where that look asks a database that has vanished."""
+    now = 0.0
+    held = Held()
+    with ScriptedServer((*AT_DOT, content(None), held, say("250 2.0.0 queued"), serve)) as server:
+        connection = Connection(server.settings(dot_timeout=100.0), clock=lambda: now)
+
+        def looks() -> bool:
+            nonlocal now
+            client, poll = connection._client, select.poll()
+            assert client is not None
+            assert client.sock is not None
+            poll.register(client.sock, select.POLLIN)
+            held.release()
+            wait_until(lambda: poll.poll(0), SECONDS, "the reply")
+            now += 100.1
+            return stays
+
+        connection.report(lambda: None, lambda: True, looks)
+        try:
+            result = connection.send(envelope(), CONTENT, lease_held)
+        except NoReplyYet as later:
+            result = in_another_thread(later)
+        connection.close()
+
+    assert (result.verdict, result.phase) == (Verdict.SENT, Phase.DOT)
 
 
 def test_a_server_that_hangs_up_meanwhile_leaves_a_doubt() -> None:

@@ -176,6 +176,35 @@ def test_a_deadline_behind_the_sockets_own_time_out_holds() -> None:
         assert wire.looks == 3
 
 
+class Hung(Wire):
+    """One whose octets come while others are asked, which outlasts the deadline."""
+
+    now = 0.0
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        if not self.now:
+            raise TimeoutError("timed out")
+        return super().recv(size, flags)
+
+    def asks(self) -> bool:
+        self.now += 600.0
+        return True
+
+
+def test_octets_that_came_while_others_were_asked_are_read() -> None:
+    with Hung(b"250 ok\r\n") as wire:
+        assert ReplyReader(wire, clock=lambda: wire.now).read(300.0, wire.asks) == (250, b"ok")
+
+
+def test_a_drip_gets_no_more_time_by_it() -> None:
+    with Hung(*[b"250-ok\r\n"] * 3) as wire:
+        with pytest.raises(NoReply) as raised:
+            ReplyReader(wire, clock=lambda: wire.now).read(300.0, wire.asks)
+        assert len(wire.pieces) == 2
+
+    assert raised.value.event is Event.TIMEOUT
+
+
 def test_a_connection_that_tcp_gave_up_is_not_asked_again() -> None:
     class Dead(Wire):
         def recv(self, size: int, flags: int = 0) -> bytes:
