@@ -6,7 +6,6 @@ import smtplib
 import socket
 import ssl
 import time
-from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from .command import command
 from .reply_reader import NoReply, ReplyReader
 from .session_errors import Unwanted, explain, octets, unquoted
 from .tcp import connect
+from .tls import context_of
 from .transaction_result import halt_transaction
 
 if TYPE_CHECKING:
@@ -205,22 +205,13 @@ class Session(smtplib.SMTP):
         # Nobody can look up from a handshake to see whether other emails need the process.
         self._patience = min(self._server.connect_timeout, self._server.command_timeout)
         try:
-            self.starttls(context=self._tls_context())
+            self.starttls(context=context_of(self._server))
         finally:
             self._patience = self._server.command_timeout
         # An attacker could have injected octets ("Why TLS is better without STARTTLS", 2021).
         if in_clear is None or in_clear.pending:
             raise NoReply(Event.GARBAGE, "the server sent clear text after its reply to STARTTLS")
         self._hello()
-
-    def _tls_context(self) -> ssl.SSLContext:
-        ca_file = self._server.tls_ca_file
-        try:
-            return tls_context(ca_file, self._server.tls_verify)
-        except OSError as error:  # its text lacks the file's name
-            what = "OUTBOX_TLS_CA_FILE" if ca_file else "the system's CA bundle"
-            text = f"{what} cannot be read: {type(error).__name__}: {error}"
-            raise NoReply(Event.LACKING, text) from None
 
     def _authenticate(self, username: str, password: str) -> None:
         self.phase = Phase.AUTH
@@ -252,23 +243,10 @@ class TLSSession(Session):
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = super()._get_socket(host, port, timeout)
         try:
-            return self._tls_context().wrap_socket(sock, server_hostname=host)
+            return context_of(self._server).wrap_socket(sock, server_hostname=host)
         except BaseException:
             sock.close()
             raise
-
-
-@lru_cache(maxsize=8)
-def tls_context(ca_file: str, verify: bool) -> ssl.SSLContext:
-    """Return a context that verifies certificate and name, unless the user says otherwise.
-
-    It is cached: reading the system's CA bundle costs more than sending a hundred emails.
-    """
-    context = ssl.create_default_context(cafile=ca_file or None)
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _nothing() -> None:

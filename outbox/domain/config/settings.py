@@ -183,7 +183,7 @@ class Settings:
     connection_emails: int = setting(1000, "emails over one SMTP connection", least=1)
     connection_seconds: float = setting(300.0, "life of one SMTP connection", least=0.0)
     tls_verify: bool = setting(True, "verify the SMTP server's certificate and name")
-    tls_ca_file: str = setting("", "a CA bundle; empty: the system's")
+    tls_ca_file: str = setting("", "a CA bundle, read anew if it changes; empty: the system's")
     cleartext_auth: bool = setting(False, "allow credentials over an unencrypted connection")
     helo_name: str = setting("", "the name in EHLO; empty: this host's")
     message_id_domain: str = setting(

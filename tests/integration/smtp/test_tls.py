@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import ssl
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
-from tests.support.servers.authority import Authority
+from outbox.smtp.tls import current_context
+from tests.support.servers.authority import Authority, found
 from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.scripted import (
     DATA,
@@ -91,6 +93,37 @@ def test_a_certificate_that_does_not_verify_is_a_halt(
     assert result.phase is (Phase.CONNECT if implicit else Phase.STARTTLS)
     assert "CERTIFICATE_VERIFY_FAILED" in result.reply.text
     assert server.verbs(0) == ([] if implicit else ["EHLO", "STARTTLS"])
+
+
+@pytest.mark.parametrize("bundle", ["our own", "the system's"])
+@pytest.mark.parametrize("way", ["written anew", "replaced", "linked anew"])
+def test_a_new_ca_bundle_is_read_by_the_next_session(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundle: str, way: str
+) -> None:
+    """A process runs for months. A mounted secret's file is a link to the one of the day."""
+    old, new, used = found(tmp_path).ca_file, authority.ca_file, tmp_path / "bundle.pem"
+    if bundle == "our own":
+        trusted: dict[str, object] = {"tls_ca_file": str(used)}
+    else:
+        trusted = {}
+        monkeypatch.setenv("SSL_CERT_FILE", str(used))
+    used.symlink_to(old) if way == "linked anew" else shutil.copy(old, used)
+    with ScriptedServer(GOOD, tls=authority.server) as server:
+        connection = Connection(server.settings(security="tls", **trusted))
+        assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.HALT
+        if way == "written anew":
+            shutil.copy(new, used)
+        else:
+            other = tmp_path / "other.pem"
+            other.symlink_to(new) if way == "linked anew" else shutil.copy(new, other)
+            other.replace(used)
+        assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
+        connection.close()
+
+
+def test_a_ca_bundle_is_read_once_while_it_stays_as_it_is(authority: Authority) -> None:
+    contexts = {current_context(file, True) for file in (authority.ca_file, "") for _ in range(3)}
+    assert len(contexts) == 2
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])

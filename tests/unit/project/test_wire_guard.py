@@ -71,7 +71,7 @@ def test_octets_leave_through_two_functions_only() -> None:
 
 
 def test_verification_is_switched_off_in_one_place_and_by_one_setting() -> None:
-    assert uses("CERT_NONE") == uses("check_hostname") == {"smtp/session.py:tls_context"}
+    assert uses("CERT_NONE") == uses("check_hostname") == {"smtp/tls.py:tls_context"}
     assert uses("_create_unverified_context") == set()
     [(_, function)] = [
         (place, node)

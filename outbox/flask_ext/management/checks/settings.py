@@ -13,7 +13,7 @@ from celery.signals import celeryd_after_setup
 from ....domain.config.doubtful_settings import doubtful
 from ....domain.config.settings import PREFIX, Settings
 from ....domain.errors import ConfigurationError
-from ....smtp.session import tls_context
+from ....smtp.tls import current_context
 from ....store.connection.drivers import in_memory
 from ....worker.setup.late_settings import late_settings
 from ....worker.setup.pairing import runtime_of
@@ -105,7 +105,7 @@ def _ca_findings(runtime: Runtime) -> list[Finding]:
     if not settings.tls_ca_file or all(each.security == "none" for each in runtime.servers):
         return []
     try:
-        tls_context(settings.tls_ca_file, settings.tls_verify)
+        current_context(settings.tls_ca_file, settings.tls_verify)
     except OSError as problem:
         return [error(_NO_BUNDLE.format(type(problem).__name__), Code.CA_FILE)]
     return []
