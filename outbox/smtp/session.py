@@ -242,6 +242,7 @@ class TLSSession(Session):
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         sock = super()._get_socket(host, port, timeout)
+        sock.settimeout(timeout)  # the handshake's: to connect it had the share of one address
         try:
             return context_of(self._server).wrap_socket(sock, server_hostname=host)
         except BaseException:

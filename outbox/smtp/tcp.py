@@ -13,14 +13,16 @@ if TYPE_CHECKING:
 def connect(host: str, port: int, timeout: float, clock: Callable[[], float]) -> socket.socket:
     """Connect to the first address that answers, within `timeout` seconds for all of them.
 
+    They begin when the addresses are known: the resolver has its own time-outs.
+
     Each address gets an equal share of what is left. Else one that drops what comes, as over an
     IPv6 that leads nowhere, would use up the time, and no other would ever be tried.
 
     Raises OSError: the last one that says something of the server.
     """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     deadline = clock() + timeout
     error: OSError | None = None
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     for untried, (family, kind, protocol, _, address) in zip(
         range(len(found), 0, -1), found, strict=True
     ):

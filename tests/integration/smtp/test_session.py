@@ -129,6 +129,23 @@ def test_all_addresses_together_have_one_deadline(monkeypatch: pytest.MonkeyPatc
     assert "in time" in result.reply.text
 
 
+def test_the_addresses_have_their_whole_time_behind_a_slow_look_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    with ScriptedServer() as server:
+
+        def look_up(*_: object, **__: object) -> list[object]:
+            nonlocal now
+            now += 60.0
+            return [(*TCP, ("127.0.0.1", server.port))]
+
+        monkeypatch.setattr(socket, "getaddrinfo", look_up)
+        connection = Connection(server.settings(), clock=lambda: now)
+        assert connection.send(envelope(), CONTENT, lease_held).verdict is Verdict.SENT
+        connection.close()
+
+
 def _time_out() -> None:
     raise TimeoutError("timed out")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import shutil
+import socket
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,6 +144,27 @@ def test_a_server_that_hangs_in_the_handshake_has_the_time_to_connect() -> None:
     with ScriptedServer((*OFFERS_TLS, expect("STARTTLS", "220 go"), stall)) as server:
         result = send(server, security="starttls", connect_timeout=0.2, command_timeout=3600.0)
     assert (result.verdict, result.phase) == (Verdict.HALT, Phase.STARTTLS)
+
+
+def test_a_handshake_has_the_whole_time_to_connect_whatever_address_it_is_with(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address has only its share of that time, and no other one is tried behind it."""
+    waits: list[float | None] = []
+    wrap = ssl.SSLContext.wrap_socket
+
+    def noted(context: ssl.SSLContext, sock: socket.socket, **how: Any) -> ssl.SSLSocket:
+        if not how.get("server_side"):
+            waits.append(sock.gettimeout())
+        return wrap(context, sock, **how)
+
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", noted)
+    with ScriptedServer(GOOD, tls=authority.server) as server:
+        address = ("127.0.0.1", server.port)
+        found = [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)] * 8
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        result = send(server, security="tls", connect_timeout=4.0, **authority.trusted)
+    assert (result.verdict, waits) == (Verdict.SENT, [4.0])
 
 
 def test_behind_the_handshake_each_reply_has_its_own_time(authority: Authority) -> None:
