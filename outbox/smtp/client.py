@@ -78,7 +78,8 @@ class Client(EnvelopeSession):
         except NoReply as none:
             if none.event is Event.GIVEN_UP and self.phase is Phase.DOT:
                 until = self._clock() + none.left
-                raise NoReplyYet(partial(self._late, refusals, until, is_converted)) from None
+                wait = partial(self._late, refusals, until, is_converted)
+                raise NoReplyYet(wait, self.farewell) from None
             result = self._conclude(none.reply, none.event, refusals)
         except Unwanted as end:
             result = self._conclude(end.reply, None, refusals)
@@ -135,16 +136,14 @@ class Client(EnvelopeSession):
             self._patience = self._server.command_timeout
 
     def _late(self, refusals: RecipientRefusals, until: float, is_converted: bool) -> Transaction:
-        """Wait until then for the reply to the content that has left, and end the session."""
+        """Wait until then for the reply to the content that has left: no other email follows."""
         self._patience, self.stays = max(0.0, until - self._clock()), lambda: True
         event = None
         try:
             reply = parse_reply(*self.getreply())
         except NoReply as none:
             reply, event = none.reply, none.event
-        result = self._conclude(reply, event, refusals)
-        self.farewell()
-        return replace(result, converted=is_converted)
+        return replace(self._conclude(reply, event, refusals), converted=is_converted)
 
     def _announcement(self, following: Envelope | None) -> bytes:
         """Return the commands of the next email, or nothing where they must wait for their turn."""

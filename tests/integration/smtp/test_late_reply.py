@@ -64,7 +64,12 @@ def unanswered(connection: Connection) -> NoReplyYet:
 
 def in_another_thread(later: NoReplyYet) -> Transaction:
     results: list[Transaction] = []
-    thread = threading.Thread(target=lambda: results.append(later.wait()))
+
+    def wait() -> None:
+        results.append(later.wait())
+        later.end()
+
+    thread = threading.Thread(target=wait)
     thread.start()
     thread.join(SECONDS)
     (result,) = results
