@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""Seconds of rest until the kernel asks the other host, seconds between two such questions, and
+how many go unanswered until the connection is gone. A firewall forgets no connection on which it
+sees them, neither a kept one nor one that waits for the reply to a content."""
+
+
 def connect(host: str, port: int, timeout: float, clock: Callable[[], float]) -> socket.socket:
     """Connect to the first address that answers, within `timeout` seconds for all of them.
 
@@ -47,7 +53,15 @@ def _connected(
         sock.connect(address)
         # The last block of a large email must not wait for an acknowledgement (Nagle).
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _keep_alive(sock)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):  # Linux has all three; elsewhere the system's own times hold
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import time
 
 import pytest
 
 from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
 from outbox.smtp.connection import Connection
+from outbox.smtp.tcp import KEEPALIVE, connect
 from tests.support.servers.smtp.client import envelope, lease_held, server_settings
 from tests.support.servers.smtp.scripted import (
     GREET,
@@ -179,3 +181,12 @@ def test_without_a_full_name_ehlo_gives_an_address_literal(
         assert send(server, helo_name="").verdict is Verdict.SENT
 
     assert server.dialogues[0].lines[0] == "ehlo [127.0.0.1]"
+
+
+def test_a_connection_asks_by_itself_whether_the_server_still_lives() -> None:
+    with ScriptedServer((GREET, serve)) as server:
+        sock = connect("127.0.0.1", server.port, 5.0, time.monotonic)
+        with sock:
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            for name, value in KEEPALIVE.items():
+                assert sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
