@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, select, update
 
 from ..connection.database import Database
-from .naming import names
+from ..connection.list_parts import among
+from .naming import names, stands_in
 from .placeholder import PLACEHOLDER
 
 
-def forget_deeds(connection: Connection, database: Database, address: str) -> None:
+def forget_deeds(
+    connection: Connection, database: Database, address: str, tags: Collection[str] = ()
+) -> None:
     """Put the placeholder where an entry's filter names the address; who did what stays.
 
+    An entry is nobody's, so a longer address may be another person's, but in these `tags`.
     It reads the whole audit, which has one row for each act of a person.
     """
     audit = database.tables.audit
@@ -22,8 +27,24 @@ def forget_deeds(connection: Connection, database: Database, address: str) -> No
     found = select(audit.c.id, audit.c.what).where(may_name)
     for row in connection.execute(found).all():
         what: dict[str, Any] = json.loads(row.what)
-        named = [key for key, value in what.items() if names(str(value), address)]
+        texts = {key: str(value) for key, value in what.items()}
+        named = [key for key, text in texts.items() if text in tags or names(text, address)]
         if named:
             erased = json.dumps(what | dict.fromkeys(named, PLACEHOLDER), ensure_ascii=False)
             mine = update(audit).where(audit.c.id == row.id)
             connection.execute(mine.values(what=erased))
+
+
+def forget_own_tags(
+    connection: Connection, database: Database, ids: Collection[int], address: str
+) -> None:
+    """Do so for the tags of these emails, which are to this person: `order.smith@…` is theirs.
+
+    It goes before the emails lose their tags. An email to several people tells not whose it is.
+    """
+    email = database.tables.email.c
+    alone = among(database, ids) & (email.recipients == 1) & email.tag.is_not(None)
+    tags = set(connection.execute(select(email.tag).where(alone)).scalars())
+    own = {tag for tag in tags if stands_in(tag, address) and not names(tag, address)}
+    if own:
+        forget_deeds(connection, database, address, own)

@@ -5,7 +5,8 @@ The emails' rows stay, for the figures: when they were enqueued, how they ended,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
@@ -17,7 +18,7 @@ from ..connection.database import Database
 from ..connection.list_parts import among, is_among
 from ..lookup.forget import remove_pairs
 from . import contents
-from .naming import names
+from .naming import names, stands_in
 from .placeholder import PLACEHOLDER
 
 _NOTHING_SAID: dict[str, Any] = {
@@ -41,13 +42,14 @@ def erase_finished(
         return frozenset()
     gone = [row.id for row in rows]
     contents.empty(connection, database, judged.own)
-    _erase_recipients(connection, database, [row.id for row in rows if row.recipients > 1], address)
+    several = [row.id for row in rows if row.recipients > 1]
+    people = _erase_recipients(connection, database, several, address)
     email, attempt = database.tables.email, database.tables.attempt
     erased = update(email).where(among(database, gone))
     connection.execute(erased.values(redacted_at=database.now(), **_NOTHING_SAID))
     looked_up = [(recipient_digest(address), row.id) for row in rows]
     for row in rows:
-        if changed := _names(row, address):
+        if changed := _names(row, address, people.get(row.id, ())):
             connection.execute(update(email).where(email.c.id == row.id).values(**changed))
         if "message_id" in changed:
             looked_up.append((message_id_digest(row.message_id), row.id))
@@ -84,20 +86,28 @@ _ERASED = {"sender": PLACEHOLDER, "message_id": f"<{PLACEHOLDER}>"}
 """What is put into those that may not be null."""
 
 
-def _names(row: Row[Any], address: str) -> dict[str, str | None]:
+def _names(row: Row[Any], address: str, people: Iterable[str]) -> dict[str, str | None]:
     """Return what is put into the columns of an email's row in which the address stands."""
-    changed = {name: _ERASED.get(name) for name in _NAMING if names(getattr(row, name), address)}
+    changed = {
+        name: _ERASED.get(name)
+        for name in _NAMING
+        if stands_in(getattr(row, name), address, others=people)
+    }
     is_first = suppression_key(row.recipient) == suppression_key(address)
     return changed | ({"recipient": PLACEHOLDER} if is_first else {})
 
 
 def _erase_recipients(
     connection: Connection, database: Database, ids: Collection[int], address: str
-) -> None:
-    """Erase the person among the recipients of emails that have several, and in replies to them."""
-    table = database.tables.recipient
+) -> dict[int, list[str]]:
+    """Erase the person among the recipients of emails that have several, and in replies to them.
+
+    Return all of these recipients' addresses, by email.
+    """
+    table, people = database.tables.recipient, defaultdict[int, list[str]](list)
     found = select(table).where(is_among(database, table.c.email_id, ids))
     for row in connection.execute(found).all() if ids else ():
+        people[row.email_id].append(row.address)
         is_person = suppression_key(row.address) == suppression_key(address)
         if is_person or names(row.reply, address):
             changed = update(table).where(
@@ -105,3 +115,4 @@ def _erase_recipients(
             )
             values = {"reply": None} | ({"address": PLACEHOLDER} if is_person else {})
             connection.execute(changed.values(**values))
+    return people

@@ -1,9 +1,10 @@
-"""Whether an address stands in a text, and not merely a part of a longer one."""
+"""Whether an address stands in a text: in anybody's, or in one that is about this very person."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 
@@ -28,6 +29,23 @@ def names(text: str | None, address: str) -> bool:
         return False
     plain = _plain(text)
     return any(_stands_alone(plain, form) for form in _forms(address))
+
+
+def stands_in(text: str | None, address: str, *, others: Iterable[str] = ()) -> bool:
+    """Return whether the address stands in a text about this very person, whatever is beside it.
+
+    `order.smith@…` and `smith@….pdf` name smith@… in an email to that person, though anywhere else
+    they may be somebody else. The person may share the email with `others`: a longer address of
+    these, as j.smith@…, is not this person's.
+    """
+    if text is None:
+        return False
+    plain, mine = _plain(text), _forms(address)
+    theirs = {form for other in others for form in _forms(other)}.difference(mine)
+    for form in sorted(theirs, key=len, reverse=True):
+        if any(own in form for own in mine):
+            plain = plain.replace(form, " ")
+    return any(own in plain for own in mine)
 
 
 def _plain(text: str) -> str:

@@ -6,11 +6,12 @@ import json
 
 from sqlalchemy import Connection, delete, select, update
 
+from ...domain.config.search_terms import Term
 from ...domain.jobs.order import JobState
 from ..connection.database import Database
 from ..connection.row_locks import locking
 from ..encryption.cipher import MissingKey
-from ..erasure.naming import names
+from ..erasure.naming import names, stands_in
 from . import row as rows
 
 KEPT = 30 * 86_400.0
@@ -25,7 +26,7 @@ def forget_person(connection: Connection, database: Database, address: str) -> N
     job = database.tables.job
     for row in connection.execute(locking(select(job), job)).all():
         filters: dict[str, str | None] = json.loads(row.filters)
-        naming = {name: None for name, text in filters.items() if names(text, address)}
+        naming = {name: None for name, text in filters.items() if _is_about(name, text, address)}
         if not naming and not _is_sealed_about(database, row, address):
             continue
         values = {"filters": json.dumps(filters | naming, sort_keys=True), **rows.FORGOTTEN}
@@ -49,4 +50,12 @@ def _is_sealed_about(database: Database, row: object, address: str) -> bool:
         found = rows.personal(database, row)  # type: ignore[arg-type]
     except (MissingKey, ValueError):
         return True
-    return any(names(text, address) for text in found.values())
+    return any(_is_about(name, text, address) for name, text in found.items())
+
+
+def _is_about(name: str, text: str | None, address: str) -> bool:
+    """Return whether a filter names the address; a recipient is one address and no more.
+
+    A job that ends too early is told so, and can be started again. An address that stays cannot.
+    """
+    return names(text, address) if name == Term.RECIPIENT else stands_in(text, address)

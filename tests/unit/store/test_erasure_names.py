@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from outbox.domain.header.address import check_address
-from outbox.store.erasure.naming import names
+from outbox.store.erasure.naming import names, stands_in
 
 ADA = "Ada@customers.example"
 
@@ -77,3 +77,32 @@ def test_an_international_domain_is_found_in_both_ways_to_write_it(text: str) ->
 
 def test_a_domain_that_is_no_international_name_is_found_as_it_is() -> None:
     assert names("to ada@xn--0.example", "ada@xn--0.example")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "order-ada@customers.example",
+        "order.ada@customers.example",
+        "orderada@customers.example",
+        "'ada@customers.example'",
+        "ada@CUSTOMERS.example.pdf",
+        "bounce.ada=customers.example@shop.example",
+    ],
+)
+def test_in_a_text_of_this_person_it_is_found_whatever_is_written_beside_it(text: str) -> None:
+    assert stands_in(text, ADA)
+    assert not stands_in(text, "bob@customers.example")
+
+
+@pytest.mark.parametrize("text", [None, "", "ada", "ada=elsewhere.example"])
+def test_what_does_not_have_it_does_not_name_it_there_either(text: str | None) -> None:
+    assert not stands_in(text, ADA)
+
+
+def test_a_longer_address_that_is_known_to_be_another_persons_is_not_this_one() -> None:
+    others = ("J.Ada@customers.example", ADA)
+    assert not stands_in("order.j.ada@customers.example", ADA, others=others)
+    assert not stands_in("b+j.ada=customers.example@shop.example", ADA, others=others)
+    assert stands_in("order.j.ada@customers.example.ada@customers.example", ADA, others=others)
+    assert stands_in("order.ada@customers.example", ADA, others=("da@customers.example",))

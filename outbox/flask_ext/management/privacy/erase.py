@@ -17,7 +17,7 @@ from ....store.connection.database import Database
 from ....store.connection.row_locks import on_free
 from ....store.control import suppression
 from ....store.control.barring import erased
-from ....store.erasure.deeds import forget_deeds
+from ....store.erasure.deeds import forget_deeds, forget_own_tags
 from ....store.erasure.erase import erase_finished, waiting_alone
 from ....store.erasure.find import emails_of, pages
 from ....store.erasure.servers import forget_replies
@@ -131,6 +131,7 @@ def _erase(connection: Connection, database: Database, ids: list[int], address: 
         waiting = waiting_alone(connection, database, free)
         if waiting:
             withdraw_ids(connection, database, waiting)
+        forget_own_tags(connection, database, free, address)
         gone = erase_finished(connection, database, free, address)
         statuses = reports.statuses(connection, database, set(free) - gone)
         left = {email_id: _reason(status) for email_id, status in statuses.items()}

@@ -14,7 +14,7 @@ from ....domain.header.address import check_address, suppression_key
 from ....store.connection.database import Database
 from ....store.control import suppression
 from ....store.erasure.find import emails_of
-from ....store.erasure.naming import names
+from ....store.erasure.naming import stands_in
 from ....store.queries import reports
 from ....store.queries.whole_emails import by_id
 from ....store.report_records import EmailDetails, RecipientDetails, Suppression
@@ -85,7 +85,7 @@ def _of_person(email: EmailDetails, whom: str) -> EmailDetails:
             others.append(one.address)
 
     def names_another(text: str | None) -> bool:
-        return any(names(text, address) for address in others)
+        return any(stands_in(text, address, others=[whom]) for address in others)
 
     return replace(
         email,

@@ -85,6 +85,24 @@ def test_each_email_comes_with_its_fate_and_what_it_said_and_without_others(
     assert "c@x.example" not in repr(found)
 
 
+def test_anothers_address_is_left_out_whatever_is_written_beside_it(shop: Shop) -> None:
+    longer = f"j.{BOB}"
+    with shop.session() as session:
+        shop.outbox.enqueue(
+            message(ADA, BOB, longer),
+            session=session,
+            key=f"share.{BOB}",
+            tag=f"{BOB}.invite",
+            envelope_from="bounce.bob=customers.example@shop.example",
+        )
+        shop.outbox.enqueue(message(BOB, longer), session=session, key=f"order-{longer}")
+        session.commit()
+    mine = next(one for one in shop.outbox.export(ADA) if isinstance(one, ExportedEmail))
+    assert (mine.email.key, mine.email.tag, mine.email.envelope_from) == (None, None, "")
+    own = next(one for one in shop.outbox.export(longer) if isinstance(one, ExportedEmail))
+    assert own.email.key == f"order-{longer}", "it is this person's own"
+
+
 BROKEN = b"Content-Disposition: attachment; filename*\r\n\r\nFor Ada, too.\r\n"
 PARTS = b"""Content-Type: multipart/mixed; boundary="="
 

@@ -48,7 +48,14 @@ def test_a_filter_that_names_a_person_is_removed_with_the_jobs_end(
 @pytest.mark.matrix
 @pytest.mark.parametrize("key", [(), ("one",)])
 @pytest.mark.parametrize(
-    "filters", [{"recipient": ADA}, {"tag": f"for {ADA.upper()}"}, {"key": f"order of {ADA}"}]
+    "filters",
+    [
+        {"recipient": ADA},
+        {"tag": f"for {ADA.upper()}"},
+        {"key": f"order of {ADA}"},
+        {"tag": f"{ADA}.invite"},
+        {"key": f"order.{ADA}"},
+    ],
 )
 def test_an_erasure_ends_the_jobs_that_name_the_person(
     shops: Shops, key: tuple[str, ...], filters: dict[str, Any]
@@ -57,13 +64,17 @@ def test_an_erasure_ends_the_jobs_that_name_the_person(
     ids = written(shop, 2)
     job = shop.outbox.start_job("retry", status="failed", **filters)
     other = shop.outbox.start_job("retry", status="failed", tag="news")
+    longer = shop.outbox.start_job("retry", status="failed", recipient=f"j.{ADA}")
     shop.outbox.erase(ADA)
     ended = now(shop, job)
     assert (ended.state, ended.changed) == (JobState.DONE, 0)
     assert ended.reason == "ended, because its filter named an erased person"
-    assert ADA not in texts(shop).lower()
     assert not one_step(shop, job)
     assert now(shop, other).state is JobState.RUNNING
+    assert now(shop, longer).filters["recipient"] == f"j.{ADA}"
+    shop.outbox.erase(f"j.{ADA}")
+    assert now(shop, longer).state is JobState.DONE
+    assert ADA not in texts(shop).lower()
     assert shop.status(ids[1]) is Status.FAILED
 
 

@@ -1,0 +1,71 @@
+"""Keys, tags and senders in which an erased address stands: whose they are decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.shop.shell import runner
+from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.traces import traces
+
+pytestmark = [pytest.mark.each_database, pytest.mark.matrix]
+
+ADA = "ada@customers.example"
+LONGER = f"j.{ADA}"  # somebody else
+VERP = "bounce.ada=customers.example@shop.example"
+
+
+@pytest.fixture
+def shop(shops: Shops) -> Shop:
+    return shops.open(SECRET_KEY="a secret")
+
+
+def write(shop: Shop, *to: str, **options: Any) -> int:
+    with shop.session() as session:
+        email = shop.outbox.enqueue(message(*to), session=session, **options)
+        session.commit()
+    return email.id
+
+
+def words(shop: Shop, email_id: int) -> tuple[str | None, str | None, str]:
+    mail = shop.mail(email_id)
+    return mail.key, mail.tag, mail.sender
+
+
+@pytest.mark.parametrize("word", ["order.{}", "'{}'", "invoice-{}.pdf", "{}.reset", "for{}"])
+def test_in_the_persons_own_emails_the_address_goes_whatever_is_written_beside_it(
+    shop: Shop, word: str
+) -> None:
+    tag = word.format(ADA.upper())
+    write(shop, ADA, key=word.format(ADA), envelope_from=VERP)
+    write(shop, ADA, tag=tag)
+    runner(shop)("cancel", "--tag", tag)
+    assert "outbox_audit.what" in traces(shop, ADA)
+
+    assert shop.outbox.erase(ADA).is_whole
+    assert traces(shop, ADA, "ada=customers") == set()
+    assert [entry.what for entry in shop.outbox.audit()] == [{"tag": "erased@invalid"}]
+
+
+def test_a_longer_address_in_somebody_elses_email_and_in_the_audit_stays(shop: Shop) -> None:
+    theirs: dict[str, Any] = {"key": f"order-{LONGER}", "tag": f"order.{LONGER}"}
+    alone = write(shop, LONGER, **theirs, envelope_from=f"b+j.{VERP.removeprefix('bounce.')}")
+    kept = words(shop, alone)
+    both = write(shop, ADA, LONGER, key=f"both-{LONGER}", tag=f"both.{LONGER}")
+    for word in ("order", "both"):
+        runner(shop)("cancel", "--tag", f"{word}.{LONGER}")
+
+    assert shop.outbox.erase(ADA).emails == 1
+    assert words(shop, alone) == kept
+    assert words(shop, both)[:2] == (f"both-{LONGER}", f"both.{LONGER}")
+    tags = {entry.what["tag"] for entry in shop.outbox.audit()}
+    assert tags == {f"order.{LONGER}", f"both.{LONGER}"}
+
+
+def test_in_an_email_that_another_person_has_too_the_address_goes_as_well(shop: Shop) -> None:
+    both = write(shop, LONGER, ADA, key=f"both.{ADA}", tag=f"{ADA}.invite", envelope_from=VERP)
+    shop.outbox.cancel_now(both)
+    assert shop.outbox.erase(ADA).is_whole
+    assert words(shop, both) == (None, None, "erased@invalid")
