@@ -6,8 +6,8 @@ hang as long, and neither must a purge.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -27,7 +27,7 @@ SECONDS = 2
 def bounded(
     connection: Connection, database: Database, seconds: float
 ) -> AbstractContextManager[None]:
-    """Have the statements of the block fail that wait longer for a row.
+    """Have the statements of the block fail that wait longer for a row, with the driver's error.
 
     On SQLite there is no such wait: the transaction has the write lock.
     """
@@ -39,12 +39,21 @@ def run_bounded(database: Database, work: Callable[[Connection], Result]) -> Res
     """Run `work` as `Database.run` does. Raises RowsLocked if a row stays locked."""
 
     def attempt(connection: Connection) -> Result:
-        try:
-            with bounded(connection, database, SECONDS):
-                return work(connection)
-        except DBAPIError as error:
-            if is_lock_timeout(error):
-                raise RowsLocked from error
-            raise
+        with bounded_waits(connection, database):
+            return work(connection)
 
     return database.run(attempt)
+
+
+@contextmanager
+def bounded_waits(
+    connection: Connection, database: Database, seconds: float = SECONDS
+) -> Iterator[None]:
+    """Have the block raise RowsLocked if one of its statements waits longer for a row."""
+    try:
+        with bounded(connection, database, seconds):
+            yield
+    except DBAPIError as error:
+        if is_lock_timeout(error):
+            raise RowsLocked from error
+        raise

@@ -120,6 +120,7 @@ class Batch:
     suspects: Mapping[str, Traits] = field(default_factory=dict)  # each server's last suspect
     ramps: Mapping[str, int] = field(default_factory=dict)  # batches allowed after an outage
     probed: str | None = None  # the server that this batch must probe
+    erased: frozenset[int] = frozenset()  # emails to one person, and that one was erased
 
     @property
     def route(self) -> str:

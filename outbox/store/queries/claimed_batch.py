@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, Select, bindparam, select
@@ -22,12 +22,28 @@ from ..connection.database import Database
 from ..connection.list_parts import parts
 from ..control import circuit_breaker
 from ..control.barring.barred import any_erased, any_listed, barred_among
+from ..control.barring.erased import erased_among
 from ..records import Batch, Breaker, ClaimedEmail, traits_of
 from ..schema.clock import utc
 from .sweep import server_limits
 
 _OPEN = (RecipientStatus.PENDING, RecipientStatus.UNKNOWN)
 _NONE = frozenset[str]()  # shared by all emails: a set for each would be garbage to collect
+
+
+class _Barred(NamedTuple):
+    """The recipients that get no email, as `suppression_key` writes them."""
+
+    all: frozenset[str] = _NONE
+    erased: frozenset[str] = _NONE  # those of them that have a tombstone
+
+    def of_erased(self, email: ClaimedEmail) -> bool:
+        """Return whether the email is to an erased person alone."""
+        keys = map(suppression_key, email.envelope.recipients)
+        return not email.several and self.erased.issuperset(keys)
+
+
+_NOBODY = _Barred()
 
 
 def load(connection: Connection, database: Database, token: UUID) -> Batch | None:
@@ -43,8 +59,10 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch | Non
     now = utc(standing.now)
     waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
     # In most apps both lists are empty: then no recipient is looked up.
-    if barred := _barred(connection, database, standing, waiting):
-        waiting = [_without(email, barred) for email in waiting]
+    barred = _barred(connection, database, standing, waiting)
+    erased = [email.id for email in waiting if barred.of_erased(email)] if barred.erased else ()
+    if barred.all:
+        waiting = [_without(email, barred.all) for email in waiting]
     breakers = circuit_breaker.read(connection, database) if standing.any_known else {}
     return Batch(
         began_at=now,
@@ -55,6 +73,7 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch | Non
         suspects=suspects(connection, database, breakers.values()),
         ramps=server_limits.ramps(connection, database) if standing.any_recovering else {},
         probed=next((name for name, b in breakers.items() if b.prober == token), None),
+        erased=frozenset(erased),
     )
 
 
@@ -161,13 +180,17 @@ def _recipients(connection: Connection, database: Database, ids: list[int]) -> d
 
 def _barred(
     connection: Connection, database: Database, standing: Any, emails: Iterable[ClaimedEmail]
-) -> frozenset[str]:
+) -> _Barred:
     """Return the recipients that get no email. `standing` tells which lists are not empty."""
-    listed, erased = bool(standing.listed), bool(standing.erased)
-    if not (listed or erased):
-        return _NONE
-    addresses = (address for email in emails for address in email.envelope.recipients)
-    return barred_among(connection, database, addresses, listed=listed, erased=erased)
+    if not (standing.listed or standing.erased):
+        return _NOBODY
+    addresses = [address for email in emails for address in email.envelope.recipients]
+    keys = map(suppression_key, addresses)
+    erased = erased_among(connection, database, keys) if standing.erased else _NONE
+    if not standing.listed:
+        return _Barred(all=erased, erased=erased)
+    listed = barred_among(connection, database, addresses, erased=False)
+    return _Barred(all=listed | erased, erased=erased)
 
 
 def _without(email: ClaimedEmail, barred: frozenset[str]) -> ClaimedEmail:

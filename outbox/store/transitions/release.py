@@ -18,6 +18,7 @@ from ..connection.row_locks import Locked, lock, lock_claim, lock_ids, seen
 from ..control.passed_over import pass_over
 from ..due_times import first_due
 from ..end_emails import end_emails
+from ..erasure.at_once import erase_suppressed
 from ..recipients import having
 
 
@@ -105,13 +106,16 @@ def suppress(
     token: UUID,
     ids: Sequence[int],
     partly: Mapping[int, Collection[str]] = MappingProxyType({}),
+    erased: Collection[int] = (),
 ) -> frozenset[int]:
     """End the claimed emails `ids`, whose remaining recipients are all suppressed.
 
     Such an email fails if a recipient was refused before, because not all recipients are on the
     list. `partly` names the suppressed recipients of other emails. They are left out before
-    anything is sent, so that a worker that is lost later leaves no doubt about them. Returns the
-    emails whose rows alone fail: none of them may be sent. Raises the error of one that is refused.
+    anything is sent, so that a worker that is lost later leaves no doubt about them. Those of the
+    emails that are in `erased` are each to an erased person alone: with its end it is erased.
+    Returns the emails whose rows alone fail: none of them may be sent. Raises the error of one that
+    is refused.
     """
     email, both = database.tables.email.c, [*ids, *partly]
     claimed = (email.token == token) & (email.status == Status.CLAIMED)
@@ -122,7 +126,10 @@ def suppress(
         rows = [row for row in locked if row.id in some]
         _suppress(connection, database, rows, partly)
 
-    return _each_or_refused(connection, database, [row.id for row in locked], work, "suppressed")
+    ours = [row.id for row in locked]
+    faulty = _each_or_refused(connection, database, ours, work, "suppressed")
+    erase_suppressed(connection, database, frozenset(erased).intersection(ours) - faulty)
+    return faulty
 
 
 def _each_or_refused(

@@ -213,7 +213,14 @@ class Sending:
         partly = {email.id: email.suppressed for email in sendable if email.suppressed}
         if barred or partly:
             database = self._runtime.database
-            bar = partial(release.suppress, database=database, token=self._token)
-            faulty = until_written(lambda: database.run(partial(bar, ids=barred, partly=partly)))
+            bar = partial(
+                release.suppress,
+                database=database,
+                token=self._token,
+                ids=barred,
+                partly=partly,
+                erased=self._batch.erased,
+            )
+            faulty = until_written(lambda: database.run(bar))
             sendable = [email for email in sendable if email.id not in faulty]
         return sendable

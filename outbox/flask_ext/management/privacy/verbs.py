@@ -27,9 +27,9 @@ class PrivacyVerbs(Verbs):
         """Erase one person: their emails lose the address and what they said; the rows stay.
 
         What is not sent yet is cancelled first. The address leaves the suppression list, and a
-        tombstone stays: a keyed digest, by which later emails to the address end `suppressed`. The
-        result names the emails that are left, with the reason: one that is being sent, or is in
-        doubt, or waits for other recipients. Call it again for these.
+        tombstone stays: a keyed digest, by which later emails to the address end `suppressed` and
+        are erased at once. The result names the emails that are left, with the reason: one that is
+        being sent, or is in doubt, or waits for other recipients. Call it again for these.
 
         It commits transactions of at most 200 emails each. Emails that another transaction has
         locked are passed over, and are `left`. `scan` is as in `export`. `by` names a person for
@@ -41,6 +41,7 @@ class PrivacyVerbs(Verbs):
     def readmit(self, address: str, *, by: str | None = None) -> bool:
         """Mail a person again who was erased; return False if there was no tombstone.
 
-        It is committed when it returns. Emails that were suppressed meanwhile are not sent.
+        It is committed when it returns. Emails that were suppressed meanwhile are not sent, and
+        have lost what they said.
         """
         return erase.readmit(self._writer_runtime, address, by)

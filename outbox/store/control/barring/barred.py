@@ -28,16 +28,15 @@ def barred_among(
     database: Database,
     addresses: Iterable[str],
     *,
-    listed: bool = True,
     erased: bool = True,
 ) -> frozenset[str]:
     """Return which of these addresses get no email, as `suppression_key` writes them.
 
-    The caller may know that nobody is `listed`, or that nobody is `erased`: then it is not asked.
+    The caller may have asked who is `erased`: then it is not asked again.
     """
     keys = list(map(suppression_key, addresses))
     found = set(erased_among(connection, database, keys)) if erased else set[str]()
-    for part in parts(keys) if listed else ():
+    for part in parts(keys):
         values = {"keys": as_parameter(database, part)}
         found.update(connection.execute(database.built(_listed), values).scalars())
     return frozenset(found)

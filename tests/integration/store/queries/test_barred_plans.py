@@ -88,3 +88,4 @@ def started(shop: Shop, token: Any) -> None:
     batch = shop.start(token)
     assert batch is not None
     assert [email.envelope.recipients for email in batch.emails] == [(ADA,)]
+    assert not batch.erased
