@@ -68,6 +68,7 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     for ids in pages(tally.needing):  # what they waited for may be over now
         tally.add(run_bounded(database, partial(_erase, database=database, ids=ids, address=whom)))
     run_bounded(database, lambda c: forget_deeds(c, database, whom))
+    run_bounded(database, lambda c: forget_replies(c, database, whom))  # what came meanwhile
     if deed is not None:
         result = f"{len(tally.gone)} erased, {len(tally.left)} left"
         run_bounded(database, lambda c: deed.note(c, database, result))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from outbox.domain.delivery.breaker_timing import Cause
+from outbox.flask_ext.management.privacy import erase
+from outbox.store.control.circuit_breaker import trip
+from outbox.store.erasure.find import emails_of
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, message
 from tests.support.shop.traces import traces
@@ -69,3 +74,26 @@ def test_in_an_email_that_another_person_has_too_the_address_goes_as_well(shop: 
     shop.outbox.cancel_now(both)
     assert shop.outbox.erase(ADA).is_whole
     assert words(shop, both) == (None, None, "erased@invalid")
+
+
+def test_a_reply_that_a_worker_notes_during_the_erasure_is_emptied_too(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(server: str, address: str) -> None:
+        trip(shop.database, server, cause=Cause.EMAILS, reason=f"451 <{address}> try later")
+
+    def found(*args: Any, **options: Any) -> Iterator[list[int]]:
+        told("second:25", ADA)
+        yield from emails_of(*args, **options)
+
+    write(shop, ADA)
+    told("first:25", ADA)
+    told("third:25", LONGER)
+    monkeypatch.setattr(erase, "emails_of", found)
+    assert shop.outbox.erase(ADA).is_whole
+    reasons = {row.server: row.reason for row in shop.rows(shop.tables.breaker)}
+    assert reasons == {
+        "first:25": "",
+        "second:25": "",
+        "third:25": f"451 <{LONGER}> try later",
+    }
