@@ -10,6 +10,7 @@ from sqlalchemy import Connection, select, update
 
 from ..connection.database import Database
 from ..connection.list_parts import among
+from ..lookup.forget import addresses
 from .naming import names, stands_in
 from .placeholder import PLACEHOLDER
 
@@ -40,11 +41,13 @@ def forget_own_tags(
 ) -> None:
     """Do so for the tags of these emails, which are to this person: `order.smith@…` is theirs.
 
-    It goes before the emails lose their tags. An email to several people tells not whose it is.
+    It goes before the emails lose their tags.
     """
     email = database.tables.email.c
-    alone = among(database, ids) & (email.recipients == 1) & email.tag.is_not(None)
-    tags = set(connection.execute(select(email.tag).where(alone)).scalars())
-    own = {tag for tag in tags if stands_in(tag, address) and not names(tag, address)}
+    tagged = among(database, ids) & email.tag.is_not(None)
+    found = select(email.id, email.tag, email.recipients).where(tagged)
+    rows = [row for row in connection.execute(found) if not names(row.tag, address)]
+    people = addresses(connection, database, [row.id for row in rows if row.recipients > 1])
+    own = {row.tag for row in rows if stands_in(row.tag, address, others=people.get(row.id, ()))}
     if own:
         forget_deeds(connection, database, address, own)
