@@ -54,7 +54,7 @@ def purge_briefly(runtime: Runtime) -> Removed:
             for removed in chunks:
                 total = total.plus(removed)
                 spent = runtime.clock() - began
-                if spent > SECONDS or shutdown.requested() or gives_way(runtime):
+                if spent > SECONDS or shutdown.requested() or gives_way(runtime).gives_way:
                     break
     except PurgeUnderWay:
         pass  # the other purge does the work

@@ -129,7 +129,7 @@ class NextWindow:
         if seconds >= self._choice.watch.session_seconds:
             return False
         try:
-            return seconds < SESSION_SHARED or not are_left(self._runtime)
+            return seconds < SESSION_SHARED or not are_left(self._runtime, self._choice.mine)
         except SoftTimeLimitExceeded:  # the task's: Celery raises it once
             raise
         except Exception as error:  # noqa: BLE001  (the greeting may come; the next look is soon)

@@ -16,6 +16,7 @@ from ...smtp.connection import Connection
 from ...store.control.circuit_breaker import read
 from ...store.control.connection_caps import take_server
 from ...store.records import Batch, Breaker
+from ..capacity.claimable import Mine
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 from .watch.server_watch import Watch
@@ -141,6 +142,11 @@ class ServerChoice:
             self._watches[name] = self._watch(name, self._batch.breakers.get(name))
         self.watch = self._watches[name]
         return True
+
+    @property
+    def mine(self) -> Mine:
+        """What the batch has in flight."""
+        return Mine.of(self._batch)
 
     def watch_anew(self) -> None:
         """Watch the server by its breaker as it is now: the batch may have begun long ago."""

@@ -24,7 +24,7 @@ from ...store.control.rate_limits import take
 from ...store.queries.sweep.preemption import is_urgent_active
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions.release import give_back_to_lanes
-from ..capacity.claimable import gives_way
+from ..capacity.claimable import Mine, gives_way
 from ..process import shutdown
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
@@ -35,6 +35,10 @@ batch which was claimed shortly before its lane opens is not given back."""
 
 LOOK = 0.1
 """Seconds between two checks for urgent email and for a shutdown while a batch goes on."""
+
+
+MOST_CALM = 10
+"""The most looks' time for which a way does not ask, while email waits that cannot go for it."""
 
 
 class Throttle:
@@ -51,7 +55,8 @@ class Throttle:
         self._runtime = runtime
         self._database = runtime.database
         self._lanes = runtime.lanes
-        self._lane, self._priority = batch.lane, batch.priority
+        self._lane, self._priority = self._way = batch.lane, batch.priority
+        self._mine = Mine.of(batch)
         self._holds = holds
         self._pause = pause
         most = runtime.lanes.max_window(batch.lane)
@@ -114,20 +119,31 @@ class Throttle:
         way, the others need not. A batch that has just begun does not ask yet: its sweep saw that
         email, and would claim the batch again.
         """
-        if self._priority is Priority.URGENT or self._runtime.clock() < self._runtime.calm_until:
+        runtime, now = self._runtime, self._runtime.clock()
+        calm_until = max(runtime.calm_until, runtime.calm_ways.get(self._way, 0.0))
+        if self._priority is Priority.URGENT or now < calm_until:
             return False
         return self._waits.at(self._must_wait)
 
     def _must_wait(self) -> bool:
         runtime, begun = self._runtime, self._runtime.clock()
         runtime.calm_until = begun + LOOK  # the others need not ask meanwhile
-        waits = True
+        waits = is_for_all = True
         try:
-            waits = gives_way(runtime, (self._lane, self._priority))
+            waits, is_for_all = gives_way(runtime, self._mine)
         finally:
             ended = runtime.clock()
-            runtime.calm_until = 0.0 if waits else ended + _pause_after(ended - begun)
+            pause = 0.0 if waits else _pause_after(ended - begun)
+            runtime.calm_until = ended + pause if is_for_all and pause else 0.0
+            if not is_for_all and not waits:
+                self._calm_way(ended, pause)
         return waits
+
+    def _calm_way(self, now: float, pause: float) -> None:
+        """Have the batches of this way ask later; of many ways each does so less often."""
+        calm = {way: until for way, until in list(self._runtime.calm_ways.items()) if until > now}
+        calm[self._way] = now + pause * min(MOST_CALM, 1 + len(calm))
+        self._runtime.calm_ways = calm
 
     def _must_end(self) -> bool:
         return shutdown.requested() or not self._holds() or self.must_yield()

@@ -1,73 +1,122 @@
-"""Tells whether to give way to email that a sweep would claim if one more slot were free."""
+"""Tells whether to give way to email that a sweep would claim if a batch ended."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
-from functools import partial
+from functools import cached_property
+from typing import NamedTuple
 
 from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import LaneKey, contenders
+from ...domain.scheduling.claim_plan import InFlight, LaneKey, contenders
 from ...store.queries.sweep.preemption import (
     is_any_left,
     should_yield_bulk,
     should_yield_to_urgent,
 )
-from ...store.queries.sweep.sweep_snapshot import COUNTED, survey
+from ...store.queries.sweep.sweep_snapshot import COUNTED, Survey, survey
+from ...store.records import Batch
 from ..process.runtime import Runtime
 from .server_rooms import rooms
 
 
-def claimable(runtime: Runtime, mine: LaneKey | None = None) -> Collection[LaneKey]:
-    """Return the ways whose emails a sweep would claim if a batch of the way `mine` ended.
+class Mine(NamedTuple):
+    """What the batch that asks has in flight: it would be free if the batch ended."""
 
-    They are more urgent than it; without one they are all.
+    lane: str
+    priority: Priority
+    emails: int
+
+    @classmethod
+    def of(cls, batch: Batch) -> Mine:
+        """Return what this batch has."""
+        return cls(batch.lane, batch.priority, len(batch.emails))
+
+
+class Answer(NamedTuple):
+    """Whether to give way, and whether each batch of this process would get the same answer."""
+
+    gives_way: bool
+    is_for_all: bool
+
+
+class Claimable:
+    """The ways whose emails a sweep would claim if the batch that asks ended.
 
     The sweep's own plan decides, which knows the emails in flight of each rate, the caps of servers
-    and the ramp after an outage. It takes one statement.
+    and the ramp after an outage. It takes one statement, when it is first called.
     """
-    state = survey(
-        runtime.database,
-        runtime.lanes,
-        runtime.servers,
-        limit=1,
-        choose=lambda _: (),
-        term=runtime.settings.lease,
-        priorities=[one for one in Priority if mine is None or one < mine[1]],
-    )
-    flight = dict(state.flight)
-    if mine in flight and flight[mine].batches:
-        flight[mine] = replace(flight[mine], batches=flight[mine].batches - 1)
-    running = sum(found.batches for found in flight.values())
-    return contenders(
-        state.due,
-        flight,
-        lanes=runtime.lanes,
-        lags=state.lags,
-        slots=running + COUNTED,  # not only the first of them: another transaction may have it
-        rooms=rooms(runtime, replace(state, flight=flight)),
-    )
+
+    def __init__(
+        self, runtime: Runtime, mine: Mine | None, priorities: Sequence[Priority] = tuple(Priority)
+    ) -> None:
+        self._runtime = runtime
+        self._mine = mine
+        self._priorities = priorities
+        self.was_asked = False
+
+    def __call__(self, without: Set[LaneKey] = frozenset()) -> Collection[LaneKey]:
+        """Return the ways, as if the emails of some were not there."""
+        self.was_asked = True
+        state, flight = self._state, self._others
+        return contenders(
+            {way: due for way, due in state.due.items() if way not in without},
+            flight,
+            lanes=self._runtime.lanes,
+            lags=state.lags,
+            slots=sum(found.batches for found in flight.values()) + COUNTED,
+            rooms=rooms(self._runtime, state),
+        )
+
+    @cached_property
+    def _state(self) -> Survey:
+        runtime = self._runtime
+        return survey(
+            runtime.database,
+            runtime.lanes,
+            runtime.servers,
+            limit=1,
+            choose=lambda _: (),
+            term=runtime.settings.lease,
+            priorities=self._priorities,
+        )
+
+    @property
+    def _others(self) -> dict[LaneKey, InFlight]:
+        """What the other batches have in flight."""
+        flight = dict(self._state.flight)
+        if self._mine is None:
+            return flight
+        way = (self._mine.lane, self._mine.priority)
+        if (found := flight.get(way)) is not None and found.batches:
+            left = found.batches - 1
+            emails = max(0, found.emails - self._mine.emails) if left else 0
+            flight[way] = replace(found, batches=left, emails=emails)
+        return flight
 
 
-def gives_way(runtime: Runtime, mine: LaneKey | None = None) -> bool:
-    """Return whether a batch of the way `mine`, or other work, gives way to more urgent email."""
-    is_bulk = mine is not None and mine[1] is Priority.BULK
+def gives_way(runtime: Runtime, mine: Mine | None = None) -> Answer:
+    """Return whether a batch, or other work, gives way to more urgent email."""
+    priority = Priority.BULK if mine is None else mine.priority
+    plan = Claimable(runtime, mine, [one for one in Priority if one < priority])
+    is_bulk = mine is not None and priority is Priority.BULK
     ask = should_yield_bulk if is_bulk else should_yield_to_urgent
-    return ask(
+    waits = ask(
         runtime.database,
         runtime.lanes,
         slots=runtime.slots(),
         routes=runtime.routes,
-        claimable=partial(claimable, runtime, mine),
+        claimable=plan,
     )
+    return Answer(waits, not plan.was_asked)
 
 
-def are_left(runtime: Runtime) -> bool:
+def are_left(runtime: Runtime, mine: Mine | None = None) -> bool:
     """Return whether an email could go, over any server, that no process has been free to take."""
     return is_any_left(
         runtime.database,
         runtime.lanes,
         routes=runtime.routes,
         term=runtime.settings.lease,
-        claimable=partial(claimable, runtime),
+        claimable=Claimable(runtime, mine),
     )

@@ -24,6 +24,7 @@ from ...domain.delivery.reach import Reach
 from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
 from ...domain.jobs.pace import FIRST
+from ...domain.scheduling.claim_plan import LaneKey
 from ...domain.scheduling.lanes import Lanes
 from ...store.connection.database import Database
 from ...store.connection.drivers import in_memory
@@ -97,6 +98,7 @@ class Runtime:
         self.foreign_told_until = 0.0  # until then it tells of no task of another outbox
         self.missing_told_until = 0.0  # until then it does not tell again that tables are missing
         self.calm_until = 0.0  # until then no urgent email waits, as a batch of this process saw
+        self.calm_ways = dict[LaneKey, float]()  # and none to which a batch of this way gives way
         self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.has_jobs = False  # as the last sweep of this process saw it
         self.has_rescued = False  # the last sweep of this process freed emails after its look

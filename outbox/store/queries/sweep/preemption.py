@@ -7,7 +7,7 @@ transaction has locked: no sweep could claim it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from typing import Any
 
 from sqlalchemy import ColumnElement, CompoundSelect, Select, func, union_all
@@ -41,9 +41,13 @@ _LONG = 1.0
 
 _URGENT = Priority.URGENT
 
-Claimable = Callable[[], Collection[LaneKey]]
-"""Returns the ways whose emails a sweep would claim if one more slot were free. It is asked only
-where email waits. The more urgent email may have its rate in flight already, or its server full."""
+Claimable = Callable[[Set[LaneKey]], Collection[LaneKey]]
+"""Returns the ways whose emails a sweep would claim if the batch that asks ended, without those it
+is given. It is asked only where email waits: its rate may be in flight already, or its server full.
+"""
+
+_AGAIN = 3
+"""How often it is asked at most, where other transactions have locked the emails of its answer."""
 
 
 def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
@@ -237,11 +241,14 @@ def _has_waited(
         for lane, age in _waiting(found, priority).items()
         if not lanes.is_closed(lane, lags, AHEAD) and _is_usable(lane, routes, lags, halted)
     }
-    if not any(age >= seconds for age in ages.values()):
-        return False
-    ways = claimable()
-    ages = {lane: age for lane, age in ages.items() if (lane, priority) in ways}
-    return _is_any_due(database, ages, priority, seconds)
+    due, locked = {lane: age for lane, age in ages.items() if age >= seconds}, set[LaneKey]()
+    for _ in range(_AGAIN if due else 0):
+        ways = claimable(locked)
+        could_go = {lane: age for lane, age in due.items() if (lane, priority) in ways}
+        if not could_go or _is_any_due(database, could_go, priority, seconds):
+            return bool(could_go)
+        locked |= {(lane, priority) for lane in could_go}
+    return False
 
 
 def _is_any_due(

@@ -149,4 +149,4 @@ class Relief:
             return False
         if self._choice.watch.keeps_others():
             return True
-        return are_left(self._runtime)
+        return are_left(self._runtime, self._choice.mine)

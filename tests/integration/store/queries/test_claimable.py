@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import select, update
 
 from outbox import Priority
 from outbox.store.control.passed_over import pass_over
 from outbox.store.queries.sweep import preemption
-from outbox.worker.capacity.claimable import are_left
+from outbox.worker.batch.throttle import LOOK, Throttle
+from outbox.worker.capacity.claimable import Mine, are_left
 from tests.integration.store.queries.test_lanes import bulk, swept
 from tests.support.shop.giving_way import gives_way
 from tests.support.shop.motion import server
@@ -88,3 +90,50 @@ def test_nobody_gives_way_to_an_email_that_alone_fails(shop: Shop) -> None:
     assert not gives_way(shop, mine.priority, slots=1, lane=mine.lane)
     shop.enqueue("v@x.example", priority=Priority.URGENT)
     assert gives_way(shop, mine.priority, slots=1, lane=mine.lane), "the one behind it goes"
+
+
+def test_a_process_that_waits_for_a_reply_lets_the_rest_of_its_own_lane_go(shops: Shops) -> None:
+    """Its emails count as in flight for the rate. Once it gives its slot up, a sweep follows."""
+    shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "30/min"}, OUTBOX_SLOTS=4)
+    bulk(shop, 5, "gmail.com")
+    (made,) = swept(shop)
+    batch = shop.start(made.token)
+    assert batch is not None
+    assert swept(shop) == []
+    assert not are_left(shop.runtime), "for any other process"
+    assert are_left(shop.runtime, Mine.of(batch))
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+def test_a_locked_email_hides_none_behind_it(shops: Shops) -> None:
+    shop = open_two(shops)
+    shop.enqueue("n@x.example", tag="narrow")
+    (mine,) = swept(shop)
+    shop.start(mine.token)
+    held = shop.enqueue("u@x.example", tag="narrow", priority=Priority.URGENT)
+    lane = shop.mail(held.id).lane
+    table = shop.tables.email
+    with shop.engine.begin() as connection:
+        other = update(table).where(table.c.id == held.id).values(lane=f"{lane}@other.example")
+        connection.execute(other)
+    shop.enqueue("v@x.example", tag="narrow", priority=Priority.URGENT)
+    with shop.engine.begin() as connection:
+        connection.execute(select(table.c.id).where(table.c.id == held.id).with_for_update())
+        assert gives_way(shop, mine.priority, slots=1, lane=mine.lane)
+
+
+def test_a_batch_that_may_not_give_way_silences_no_other(shops: Shops) -> None:
+    shop = open_two(shops)
+    shop.enqueue("n@x.example", tag="narrow")
+    shop.enqueue("b@x.example")
+    started = [shop.start(made.token) for made in swept(shop)]
+    narrow, wide = sorted(filter(None, started), key=lambda batch: batch.lane)
+    shop.enqueue("u@x.example", tag="narrow", priority=Priority.URGENT)
+    shop.runtime.slots.tell(1)
+    now = [100.0]
+    shop.runtime.clock = lambda: now[0]
+    others, mine = (Throttle(shop.runtime, one) for one in (wide, narrow))
+    now[0] += 1.0  # both may ask, and the one that cannot give way is first
+    assert [others.must_yield(), mine.must_yield()] == [False, True]
+    now[0] += 0.9 * LOOK
+    assert not others.must_yield()
