@@ -34,7 +34,7 @@ More are needed where more batches may be in flight: each may hold one email of 
 """
 
 PATIENCE_MAX = 60.0
-"""The most seconds that an email may keep others waiting because it has waited itself."""
+"""The most seconds that an email may keep others waiting, whatever speaks for a slow server."""
 
 SMALLER = 0.8
 """An email counts as smaller than the suspects where it has less than this part of their octets."""
@@ -193,9 +193,10 @@ def patience(waited: float, slowest: float) -> float:
     """Return how many seconds to wait for a silent server while other emails wait.
 
     A server that took `slowest` seconds for an email may take so long again. An email that has
-    `waited` was given up before, so the server probably takes long for it.
+    `waited` was given up before, so the server probably takes long for it. Neither has an end:
+    `slowest` has the wait for the reply to a content in it, which may take ten minutes.
     """
-    return max(2.0 * slowest, min(waited, PATIENCE_MAX))
+    return min(PATIENCE_MAX, max(2.0 * slowest, waited))
 
 
 def most_different(common: Common, untried: Sequence[Traits]) -> int:

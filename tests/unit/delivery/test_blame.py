@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.delivery.blame import CLASSES, Common, Suspicion, Traits, most_different
+from outbox.domain.delivery.blame import (
+    CLASSES,
+    Common,
+    Suspicion,
+    Traits,
+    most_different,
+    patience,
+)
 from outbox.domain.delivery.transaction import Envelope
 
 pytestmark = pytest.mark.over_and_over
@@ -202,3 +209,13 @@ def test_what_is_like_a_slow_email_comes_last_also_when_another_was_judged() -> 
     assert suspicion.order(untried, HALF)[0] == 2
     assert suspicion.order(untried, HALF)[-1] == 0
     assert suspicion.could_tell(SUSPECT), "a slow one blames nobody"
+
+
+@pytest.mark.parametrize(
+    ("waited", "slowest", "seconds"),
+    [(0, 0, 0), (0, 15, 30), (40, 15, 40), (600, 0, 60), (0, 150, 60), (600, 600, 60)],
+)
+def test_a_silent_server_has_longer_where_it_may_be_slow_and_never_over_a_minute(
+    waited: float, slowest: float, seconds: float
+) -> None:
+    assert patience(waited, slowest) == seconds

@@ -5,11 +5,13 @@ from __future__ import annotations
 import select
 import threading
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Row, update
 
+from outbox.domain.delivery import blame
 from outbox.domain.delivery import breaker_timing as rules
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.reach import PAUSE_FIRST
@@ -163,6 +165,29 @@ def test_nor_does_its_probe_though_many_have_failed(well: ClassServer, shops: Sh
             wait_until(lambda: silent.refused, DEADLINE, "the probe is under way")
             write(shop, "good", 50)
             until(shop, "good", {"sent": 50})
+
+
+def test_nor_does_a_server_that_took_long_for_a_content_just_now(
+    well: ClassServer, shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blame, "PATIENCE_MAX", 0.5)
+    with SilentServer(Phase.MAIL) as silent:
+        silent.refuses = lambda _: not silent.released.is_set()
+        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
+        silent.released.set()
+        write(shop, "bad", 1)
+        with workers(shop, 1):
+            until(shop, "bad", {"sent": 1})
+            with shop.engine.begin() as connection:
+                long_ago = datetime.now(UTC) - timedelta(seconds=600)
+                connection.execute(update(shop.tables.attempt).values(started_at=long_ago))
+            silent.released.clear()
+            write(shop, "bad", 1)
+            wait_until(lambda: silent.refused, DEADLINE, "the process to be held")
+            write(shop, "good", 50)
+            until(shop, "good", {"sent": 50})
+            assert [(row.attempts, row.crashes) for row in bad(shop)] == [(1, 0), (0, 0)]
+            silent.released.set()
 
 
 def test_nor_does_a_server_that_never_greets_though_many_sessions_have_failed(
