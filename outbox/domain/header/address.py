@@ -14,6 +14,9 @@ MAX_DOMAIN = 255
 MAX_ADDRESS = 254
 """Octets (RFC 5321 §4.5.3.1; a path is 256 octets with its angle brackets)."""
 
+MAX_RECIPIENTS = 10_000
+"""The most recipients of one email. The columns that count them hold up to 32,767."""
+
 MAX_ID_DOMAIN = 180
 """Characters: with the part before the domain a Message-ID stays under 250."""
 

@@ -13,7 +13,7 @@ from email.utils import format_datetime, formatdate, make_msgid
 from typing import Any
 
 from ..errors import InvalidMessage
-from ..header.address import check_address
+from ..header.address import MAX_RECIPIENTS, check_address
 from ..header.address import id_domain as domain_for_id
 from ..header.fields import DESTINATIONS, LEAKS, addresses, check_headers, international
 from ..header.signatures import is_dkim_signed, is_signed
@@ -24,8 +24,6 @@ from ..mime.seven_bit import encode_made
 from ..values import value_type
 
 MAX_MESSAGE_ID = 250
-MAX_RECIPIENTS = 10_000
-"""The most recipients of one email. The columns that count them hold up to 32,767."""
 HIDDEN = ("Bcc", "Resent-Bcc")
 """Headers that are never sent: they name recipients whom the others must not see."""
 

@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import ConfigurationError, InvalidMessage
-from ..header.address import check_address, domain_of
+from ..header.address import MAX_RECIPIENTS, check_address, domain_of
 
 SLACK = 0.25
 """Seconds' worth of permits that an idle bucket saves: a worker that wakes this late loses none."""
@@ -66,14 +67,27 @@ def wait(lag: float, margin: float = 0.0) -> float:
     return max(0.0, lag + margin)
 
 
-def lag(tat: datetime, taken_at: datetime | None, now: datetime) -> float:
+def lag(tat: datetime, taken_at: datetime | None, now: datetime, *, most: float = inf) -> float:
     """Return the seconds until a bucket's permits are used up.
 
     If the last take lies in the future, the clock was ahead then. The lag counts from that take, so
     the bucket owes now what it owed then. So a bucket stays closed for as long as the permits taken
-    from it last, and never longer.
+    from it last, and never longer. After its last take it owed `most` seconds at the most.
     """
-    return (tat - (now if taken_at is None else max(now, taken_at))).total_seconds()
+    if taken_at is None:
+        return (tat - now).total_seconds()
+    owed = min(most, (tat - taken_at).total_seconds())
+    return owed - max(0.0, (now - taken_at).total_seconds())
+
+
+def max_debt(rate: Rate) -> float:
+    """Return the most seconds for which one take closes a bucket of this rate.
+
+    A bucket that owes more was taken from at a slower rate, which somebody has raised since. How
+    many permits those were, nobody knows. It may also owe more where it was charged without a wait.
+    That is forgiven, too, because nobody can tell the one from the other.
+    """
+    return min(LONGEST, MAX_RECIPIENTS * rate.interval)
 
 
 def lag_after(lag: float, rate: Rate, permits: int) -> float:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from math import inf
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, update
 
 from ...domain.scheduling.lanes import Wants
-from ...domain.scheduling.token_bucket import SLACK, Rate, lag, lag_after, wait
+from ...domain.scheduling.token_bucket import SLACK, lag, lag_after, wait
 from ..backend import backend_of
 from ..connection import shared_rows
 from ..connection.database import Database
 from ..connection.shared_rows import LockedElsewhere, insert_absent, lock, run_patiently
 from ..schema.clock import utc
-
-_ANY = Rate(1, 1)
 
 
 def take(
@@ -69,16 +69,26 @@ def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float)
     return run_patiently(database, work)
 
 
-def set_right(database: Database, names: Collection[str]) -> None:
-    """Correct the buckets that were last taken from in the future, so that they count from now.
+def set_right(database: Database, debts: Mapping[str, float]) -> None:
+    """Correct these buckets: each owes no more than its `debts` since its last take, in seconds.
 
-    Such a bucket was taken from while the clock was ahead. Its debt would not shrink until that
-    moment comes. From now on it shrinks as time goes by.
+    It owes more where its rate was slower then: see `max_debt`. If it was last taken from in the
+    future, the clock was ahead. Its debt would not shrink until that moment comes. From now on it
+    shrinks as time goes by.
     """
-    # Whoever takes permits counts from now on, so it is enough to take none. Each for itself: a
-    # bucket whose row is locked leaves no other bucket shut.
-    for name in names:
-        take(database, {}, debts={name: (_ANY, 0)})
+    for name, most in debts.items():
+        # Each for itself: a bucket whose row is locked leaves no other bucket shut.
+        with suppress(LockedElsewhere):
+            run_patiently(database, partial(_correct, database=database, name=name, most=most))
+
+
+def _correct(connection: Connection, database: Database, name: str, most: float) -> None:
+    bucket = database.tables.bucket
+    for row in lock(connection, database, _select(database), bucket.c.name, [name]):
+        now = utc(row.now)
+        tat = now + timedelta(seconds=max(-SLACK, _lag(row, most)))
+        change = update(bucket).where(bucket.c.name == name)
+        connection.execute(change.values(tat=tat, taken_at=now))
 
 
 def avoided(database: Database) -> dict[str, float]:
@@ -119,6 +129,6 @@ def _select(database: Database) -> Select[*tuple[Any, ...]]:
     return select(bucket.name, bucket.tat, bucket.taken_at, database.now().label("now"))
 
 
-def _lag(row: Row[Any]) -> float:
+def _lag(row: Row[Any], most: float = inf) -> float:
     taken_at = None if row.taken_at is None else utc(row.taken_at)
-    return lag(utc(row.tat), taken_at, utc(row.now))
+    return lag(utc(row.tat), taken_at, utc(row.now), most=most)

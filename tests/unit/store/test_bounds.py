@@ -11,7 +11,7 @@ from outbox.domain.config.settings import MOST_TRIES, Settings
 from outbox.domain.config.typed_values import MOST
 from outbox.domain.delivery.outcome import MAX_UNKNOWN
 from outbox.domain.figures.histogram import BOUNDS
-from outbox.domain.message.render import MAX_RECIPIENTS
+from outbox.domain.header.address import MAX_RECIPIENTS
 from outbox.domain.priority import Priority
 from outbox.smtp.reply_reader import parse_line
 from outbox.store.schema.tables import define

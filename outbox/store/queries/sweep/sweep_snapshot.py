@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +25,7 @@ from ....domain.jobs.order import JobState
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
 from ....domain.scheduling.lanes import Lanes
-from ....domain.scheduling.token_bucket import SLACK
+from ....domain.scheduling.token_bucket import SLACK, max_debt
 from ...connection.database import Database
 from ...control.lease import has_slot, is_not_noted
 from ...control.set_back.ahead import is_any_ahead
@@ -49,7 +50,7 @@ class Survey:
     first: Mapping[LaneKey, Mark]  # where to start looking for emails in each of these ways
     flight: Mapping[LaneKey, InFlight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
-    ahead: tuple[str, ...]  # buckets last taken from in the future, when the clock was ahead
+    ahead: Mapping[str, float]  # buckets to set right, and the most seconds that each may owe
     set_back: bool  # so was a breaker opened or probed, or a lease taken
     overdue: bool  # a lease has run out, and a rescue has something to do about it
     expired: bool  # a waiting email's time has run out
@@ -108,9 +109,7 @@ def survey(
 
 def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings]) -> Survey:
     """Return the survey before counting: at least one email waits in each of its ways."""
-    rated = {server.bucket for server in servers if server.rate is not None}
-    known = lanes.all_buckets
-    lags = {name: lag for name, lag in found.lags.items() if name in known or name in rated}
+    lags, ahead = _lags(found, lanes, servers)
     limits = server_limits.limits(found)
     first = _first(found, lanes, lags)
     return Survey(
@@ -118,11 +117,29 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
         first=first,
         flight=_flight(found),
         lags=lags,
-        ahead=found.ahead,
+        ahead=ahead,
         servers={server.name: limits.get(server.name) for server in servers},
         instance="".join(row.name for row in found["instance"]),
         **{name: bool(found[name][0].number) for name in _FLAGS},
     )
+
+
+def _lags(
+    found: Findings, lanes: Lanes, servers: Sequence[ServerSettings]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the lags of the buckets in use; and the buckets to set right, each with its `debts`.
+
+    A rate that somebody has raised counts at once: what was sent at the old one closes its bucket
+    for no longer than one take at the new one does.
+    """
+    rated = {server.bucket: server.rate for server in servers if server.rate is not None}
+    known = lanes.all_buckets
+    rates = {row.name: rated.get(row.name) or known.get(row.name) for row in found["bucket"]}
+    debts = {name: max_debt(rate) for name, rate in rates.items() if rate is not None}
+    plain, lags = found.lags, found.lags_within(debts)
+    wrong = found.ahead.union(name for name in plain if lags[name] < plain[name])
+    in_use = {name: lag for name, lag in lags.items() if name in debts}
+    return in_use, {name: debts.get(name, inf) for name in wrong}
 
 
 def _flight(found: Findings) -> dict[LaneKey, InFlight]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from sqlalchemy import (
@@ -17,6 +18,7 @@ from sqlalchemy import (
     String,
     literal_column,
     null,
+    or_,
     select,
 )
 
@@ -27,6 +29,9 @@ from ...control.pause import EVERYTHING, scope_of
 from ...control.set_back.ahead import APART
 from ...schema.clock import utc
 from .lane_keys import ways
+
+LONG = 60.0
+"""Seconds from which on it matters whether a bucket is closed for longer than its rate allows."""
 
 
 def finding(
@@ -77,15 +82,16 @@ def due_query(database: Database, *priorities: Priority) -> Select[*tuple[Any, .
 
 
 def lagging(database: Database, seconds: float) -> Iterator[Select[*tuple[Any, ...]]]:
-    """Yield statements for buckets that lag by over `seconds`, or were taken from in the future.
+    """Yield statements for buckets that lag by over `seconds`, and for when some were taken from.
 
-    Bulk's own buckets are left out, because they close no lane.
+    That is told of buckets that were taken from in the future, or are closed for `LONG`. Bulk's own
+    buckets are left out, because they close no lane.
     """
     bucket = database.tables.bucket.c
     late = (bucket.tat > database.now(seconds)) & bucket.name.not_like("%/bulk")
     yield finding("bucket", bucket.name, moment=bucket.tat).where(late)
-    future = bucket.taken_at > database.now()
-    yield finding("taken", bucket.name, moment=bucket.taken_at).where(late, future)
+    told = or_(bucket.taken_at > database.now(), bucket.tat > database.now(LONG))
+    yield finding("taken", bucket.name, moment=bucket.taken_at).where(late, told)
 
 
 def pauses(database: Database) -> Select[*tuple[Any, ...]]:
@@ -119,15 +125,23 @@ class Findings:
     @property
     def lags(self) -> dict[str, float]:
         """The seconds until each bucket's permits are used up."""
-        taken = {row.name: utc(row.moment) for row in self["taken"]}
+        return self.lags_within({})
+
+    def lags_within(self, debts: Mapping[str, float]) -> dict[str, float]:
+        """Return the lags where each bucket owes no more than its `debts`: see `max_debt`."""
+        taken = {row.name: utc(row.moment) for row in self["taken"] if row.moment is not None}
         return {
-            row.name: lag(utc(row.moment), taken.get(row.name), self._now) for row in self["bucket"]
+            name: lag(utc(tat), taken.get(name), self._now, most=debts.get(name, inf))
+            for name, tat in ((row.name, row.moment) for row in self["bucket"])
         }
 
     @property
-    def ahead(self) -> tuple[str, ...]:
+    def ahead(self) -> frozenset[str]:
         """The buckets that were last taken from while the clock was ahead of its time now."""
-        return tuple(row.name for row in self["taken"] if self.age(row.moment) < -APART)
+        return frozenset(row.name for row in self["taken"] if self._is_ahead(row.moment))
+
+    def _is_ahead(self, moment: datetime | None) -> bool:
+        return moment is not None and self.age(moment) < -APART
 
     @property
     def paused(self) -> frozenset[Priority]:

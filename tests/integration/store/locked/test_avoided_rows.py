@@ -112,6 +112,6 @@ def test_a_locked_bucket_leaves_no_other_one_shut(shop: Shop) -> None:
         take(shop.database, {name: (Rate(1, 1), 1)})
     shop.later(-HOUR)
     with vanished(shop, bucket, "locked") as session:
-        in_time(lambda: set_right(shop.database, names), session)
+        in_time(lambda: set_right(shop.database, dict.fromkeys(names, HOUR)), session)
         free, locked = (row.taken_at for row in shop.rows(bucket))
         assert locked - free > timedelta(seconds=HOUR / 2)

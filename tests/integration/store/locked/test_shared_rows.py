@@ -147,7 +147,7 @@ def test_of_a_rate_that_is_locked_no_permit_is_to_be_had(shop: Shop) -> None:
     with vanished(shop, shop.tables.bucket, "locked") as session:
         assert in_time(lambda: take(shop.database, both), session) == float("inf")
         assert in_time(lambda: take(shop.database, {}, debts=both), session) == float("inf")
-        in_time(lambda: set_right(shop.database, ["locked"]), session)
+        in_time(lambda: set_right(shop.database, {"locked": 3600.0}), session)
         assert seconds_until_open(shop.database, both) == {"locked": 0, "free": 0}
     assert take(shop.database, both) == 0.0
     assert take(shop.database, both) > 0.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import event
 
-from outbox.domain.message.render import MAX_RECIPIENTS
+from outbox.domain.header.address import MAX_RECIPIENTS
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.connection import list_parts as module
 from outbox.store.connection.list_parts import PART, parts

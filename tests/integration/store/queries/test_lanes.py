@@ -97,7 +97,8 @@ def test_the_rate_of_all_closes_every_lane(shops: Shops) -> None:
     assert swept(shop) == []
 
 
-def test_who_finds_a_closed_lane_asks_to_be_woken_when_it_opens(shop: Shop) -> None:
+def test_who_finds_a_closed_lane_asks_to_be_woken_when_it_opens(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/h"})
     asked: list[float] = []
     sweep(shop.runtime, lambda _: None, asked.append)
     assert asked == []
@@ -236,7 +237,8 @@ def test_bulk_that_has_waited_long_is_claimed_though_normal_email_takes_every_sl
     assert swept(shop) == [], "one window of bulk at a time"
 
 
-def test_a_survey_tells_how_far_its_buckets_are_from_open(shop: Shop) -> None:
+def test_a_survey_tells_how_far_its_buckets_are_from_open(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/h"})
     close(shop, "domain:gmail.com")
     close(shop, "domain:other.example")
     found = survey(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)

@@ -124,7 +124,7 @@ def test_a_server_whose_rate_another_route_used_up_is_not_claimed_for(
         catcher,
         spare,
         "1/h",
-        "100000/h",
+        "10000/h",
         OUTBOX_ROUTES=[{"name": "news", "tag": "news", "servers": ["b"]}],
     )
     take(shop.database, {name: (Rate(1, HOUR), 1) for name in ("server:a", "server:b")})
