@@ -23,13 +23,11 @@ from ..connection.database import Database
 from ..connection.list_parts import among, parts
 from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
+from ..control.blame.attempts import newest
 from ..control.counter import RESTORED
 from ..end_emails import forget_end
 from ..records import traits_of
 from ..rollup.tally import count_taken_back
-
-READ_BACK = 1000
-"""How many of the newest attempts, of all servers, are looked at, by the log's primary key."""
 
 _CHARGED = frozenset({Verdict.RETRY, Verdict.FAIL})
 _NOT_JUDGED = frozenset({Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
@@ -107,15 +105,13 @@ def _tail(connection: Connection, database: Database, server: str, refusal: str)
 
     None is from before a restore.
     """
-    attempt, email = database.tables.attempt, database.tables.email.c
-    mark = database.tables.counter.c
+    email, mark = database.tables.email.c, database.tables.counter.c
     restored = select(mark.value).where(mark.name == RESTORED).scalar_subquery()
-    later = attempt.c.id > func.coalesce(restored, 0)
-    last_first = select(attempt).where(later).order_by(attempt.c.id.desc())
-    newest = last_first.limit(READ_BACK).subquery("newest")
+    later = database.tables.attempt.c.id > func.coalesce(restored, 0)
+    found = newest(database, server, later)
     statement = (
         select(
-            newest,
+            found,
             email.sender,
             email.recipient,
             email.size,
@@ -126,9 +122,8 @@ def _tail(connection: Connection, database: Database, server: str, refusal: str)
             email.lane,
             email.priority,
         )
-        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
-        .where(newest.c.server == server)
-        .order_by(newest.c.id.desc())
+        .join_from(found, database.tables.email, email.id == found.c.email_id)
+        .order_by(found.c.id.desc())
     )
     return list(_while_alike(connection.execute(statement).all(), refusal))
 

@@ -21,12 +21,13 @@ from ...connection.row_locks import lock_ids
 from ...records import traits_of
 from ...schema.clock import utc
 from ..pause import EVERYTHING, paused, scope_of
+from .attempts import newest
 
 OLDEST, NEWEST = 500, 100
 """How many due emails of one lane and priority are looked at, from both ends of the queue."""
 
-READ_BACK, LATELY = 1000, 3600.0
-"""How many attempts, of all servers, and how many seconds back are searched for accepted emails."""
+LATELY = 3600.0
+"""How many seconds back accepted emails are searched for, where the log's newest attempts reach."""
 
 JUST_NOW = 120.0
 """Seconds for which an accepted email speaks against an email that was in trouble before."""
@@ -126,15 +127,13 @@ def just_taken(
 
 def taken_elsewhere(database: Database, server: str, host: str, seconds: float) -> bool:
     """Return whether a worker of another host has sent an email over this server lately."""
-    attempt = database.tables.attempt
-    columns = attempt.c.server, attempt.c.verdict, attempt.c.finished_at, attempt.c.worker
-    newest = select(*columns).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
-    ours = newest.c.worker.startswith(f"{host}:", autoescape=True)
+    found = newest(database, server).c
+    ours = found.worker.startswith(f"{host}:", autoescape=True)
     statement = (
-        select(newest.c.finished_at)
-        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT, ~ours)
-        .where(newest.c.finished_at > database.now(-seconds))
-        .where(newest.c.finished_at < database.now(seconds))
+        select(found.finished_at)
+        .where(found.verdict == Verdict.SENT, ~ours)
+        .where(found.finished_at > database.now(-seconds))
+        .where(found.finished_at < database.now(seconds))
         .limit(1)
     )
     return bool(_rows(database, statement))
@@ -154,10 +153,8 @@ def taken_since(database: Database, server: str, moment: datetime) -> bool:
 
 def doubts_in_a_row(database: Database, server: str) -> int:
     """Return how many emails the log has in doubt since it last has one that the server judged."""
-    attempt = database.tables.attempt
-    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest").c
-    look = select(newest.email_id, newest.verdict).where(newest.server == server)
-    rows = _rows(database, look.order_by(newest.id.desc()))
+    found = newest(database, server).c
+    rows = _rows(database, select(found.email_id, found.verdict).order_by(found.id.desc()))
     lately = takewhile(lambda row: row.verdict not in _JUDGED, rows)
     return len({row.email_id for row in lately if row.verdict == Verdict.UNKNOWN})
 
@@ -168,16 +165,15 @@ def _taken(database: Database, server: str, since: Any, *, within: float) -> Seq
     Those from a future that is further away than `within` seconds were logged while the clock was
     ahead. They would seem to be new until the clock comes there again.
     """
-    attempt, email = database.tables.attempt, database.tables.email.c
-    newest = select(attempt).order_by(attempt.c.id.desc()).limit(READ_BACK).subquery("newest")
+    found, email = newest(database, server), database.tables.email.c
     statement = (
         select(
             email.id, email.sender, email.recipient, email.size,
-            newest.c.started_at, newest.c.finished_at,
+            found.c.started_at, found.c.finished_at,
         )
-        .join_from(newest, database.tables.email, email.id == newest.c.email_id)
-        .where(newest.c.server == server, newest.c.verdict == Verdict.SENT)
-        .where(newest.c.finished_at > since, newest.c.finished_at < database.now(within))
+        .join_from(found, database.tables.email, email.id == found.c.email_id)
+        .where(found.c.verdict == Verdict.SENT)
+        .where(found.c.finished_at > since, found.c.finished_at < database.now(within))
     )  # fmt: skip
     return _rows(database, statement)
 

@@ -15,9 +15,11 @@ from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.refusal_streak import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.control import circuit_breaker
+from outbox.store.control.blame.attempts import READ_BACK
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.retry import retry
 from outbox.store.transitions.uncharge import review, uncharge
+from tests.integration.store.control.test_suspicion import log
 from tests.support.shop.shop import LEASE, Shop, entry, sent
 
 pytestmark = pytest.mark.each_database
@@ -85,6 +87,15 @@ def test_failed_emails_are_pending_again_behind_the_others_and_not_charged(shop:
     for row in shop.rows(shop.tables.email):
         assert 5 <= (row.due_at - row.created_at).total_seconds() < 65
         assert (row.finished_at, row.waited) == (None, 5)
+
+
+def test_they_are_found_beside_a_busy_server(shop: Shop) -> None:
+    ids = enqueued(shop, 3)
+    judged(shop, *ids)
+    other = shop.enqueue()
+    log(shop, other.id, "busy.example:25", Verdict.SENT, READ_BACK)
+    assert taken_back(shop) == 3
+    assert charged(shop) == [("pending", 0)] * 4
 
 
 def test_what_was_tried_for_its_whole_lifetime_stays_failed(shop: Shop) -> None:
