@@ -105,24 +105,27 @@ def send(self: Task[Any, Any], token: str) -> None:
         return
     with outage_in_a_line(self):
         note_task(runtime)
+        begun = runtime.clock()
         report = send_batch(runtime, claimed)
         tell_if_foreign(runtime, self.request.get(ORIGIN))
         if report.is_worth_a_sweep and not shutdown.requested():
-            go_on(runtime, has_sent=True)
+            go_on(runtime, since=begun)
 
 
-def go_on(runtime: Runtime, *, has_sent: bool = False) -> int:
+def go_on(runtime: Runtime, *, since: float | None = None) -> int:
     """Sweep and send as `_claim_and_send` does; then sum the figures up, which no email awaits.
 
-    `has_sent`: the task has sent emails already.
+    `since`: when the task began to send emails, if it has sent some already. If that took long, a
+    small claim goes to another task: two slow emails would take longer than `needed_seconds`.
     """
-    claimed = _claim_and_send(runtime)
-    fold_tallies(runtime, is_idle=not (claimed or has_sent))
+    spent = 0.0 if since is None else runtime.clock() - since
+    claimed = _claim_and_send(runtime, keeps=spent <= runtime.settings.batch_seconds)
+    fold_tallies(runtime, is_idle=not claimed and since is None)
     return claimed
 
 
-def _claim_and_send(runtime: Runtime) -> int:
-    """Sweep; publish the claims, but send a small one here without a trip to the broker.
+def _claim_and_send(runtime: Runtime, *, keeps: bool) -> int:
+    """Sweep; publish the claims, but with `keeps` send a small one here, not over the broker.
 
     Only one is sent here: a task that never ended would hold up the warm shutdown. But with
     `task_always_eager` no worker would take the others, so all of them are sent here. It returns
@@ -130,7 +133,7 @@ def _claim_and_send(runtime: Runtime) -> int:
     """
     if runtime.is_eager:
         return drain(runtime)
-    claimed, small = _sweep_and_publish(runtime, keeps=True)
+    claimed, small = _sweep_and_publish(runtime, keeps=keeps)
     if small is None:
         return claimed
     report = send_batch(runtime, small.token)

@@ -226,7 +226,7 @@ def test_an_idle_process_looks_for_tallies_twice_a_minute(shops: Shops) -> None:
     shop.later(EVERY + 1)
     tallied(shop, 1)
     now += EVERY
-    go_on(shop.runtime, has_sent=True)
+    go_on(shop.runtime, since=shop.runtime.clock())
     assert sums(shop) == all_of(2)
 
 

@@ -22,8 +22,13 @@ def shop(shops: Shops, catcher: Catcher) -> Shop:
     return shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=WINDOW, OUTBOX_SLOTS=2)
 
 
-def published(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Go on; return the queues of the send tasks that a broker would have got."""
+def published(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, *, spent: float | None = None
+) -> list[str]:
+    """Go on; return the queues of the send tasks that a broker would have got.
+
+    Before that the task has `spent` so many seconds on a batch.
+    """
     queues: list[str] = []
 
     def publish(task: str, queue: str, token: str) -> bool:
@@ -31,7 +36,7 @@ def published(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return True
 
     monkeypatch.setattr(shop.runtime, "publish", publish)
-    go_on(shop.runtime)
+    go_on(shop.runtime, since=None if spent is None else shop.runtime.clock() - spent)
     return queues
 
 
@@ -64,3 +69,14 @@ def test_a_large_claim_goes_through_the_broker(shop: Shop, monkeypatch: pytest.M
     write(shop, 3 * WINDOW, priority=Priority.BULK)
     assert published(shop, monkeypatch) == ["outbox.bulk"] * 2
     assert standing(shop) == {CLAIMED: 3 * WINDOW}
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_behind_a_batch_that_took_long_even_a_small_claim_is_another_task_s(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, is_long: bool
+) -> None:
+    """Two slow emails in one task would take longer than the time that it is given."""
+    write(shop, WINDOW, priority=Priority.URGENT)
+    spent = shop.runtime.settings.batch_seconds + 1.0 if is_long else 1.0
+    assert published(shop, monkeypatch, spent=spent) == ["outbox.urgent"] * is_long
+    assert standing(shop) == {CLAIMED if is_long else SENT: WINDOW}
