@@ -15,7 +15,6 @@ from time import time
 import flask_mail
 
 from ...domain.errors import InvalidMessage
-from ...domain.header.address import MAX_RECIPIENTS
 from ...domain.header.fields import DESTINATIONS, LEAKS, MAX_HEADER
 from ...domain.message import fast_render
 from ...domain.message.render import RenderedMessage, check_message_id, split

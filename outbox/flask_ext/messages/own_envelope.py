@@ -5,7 +5,7 @@ from __future__ import annotations
 import flask_mail
 
 from ...domain.errors import InvalidMessage
-from ...domain.message.render import MAX_RECIPIENTS, GivenEnvelope
+from ...domain.message.render import GivenEnvelope, refuse_many
 from .convert import composing, read_head
 from .own_class import names_recipients, renders_itself
 from .people import Pair, pairs_of
@@ -26,8 +26,7 @@ def own_envelope(message: object) -> GivenEnvelope | None:
         recipients = tuple(dict.fromkeys([address for _, address in people]))
     if not recipients:
         raise InvalidMessage("recipients", "at least one is required")
-    if len(recipients) > MAX_RECIPIENTS:
-        raise InvalidMessage("recipients", f"are more than {MAX_RECIPIENTS}; use enqueue_many")
+    refuse_many(len(recipients))
     options = tuple(message.mail_options)
     return GivenEnvelope(sender=head.sender[1], recipients=recipients, mail_options=options)
 
