@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from celery import Celery
-from celery.app.defaults import DEFAULTS
 from kombu.connection import Connection
 
 from ..broker.queues import DEFAULT_QUEUE, QUEUES, SEND_QUEUES, SWEEP_QUEUE
-from .prefetching import DISABLE
+from .prefetching import DISABLE, can_be_disabled
 
 Result = TypeVar("Result")
 
@@ -88,7 +87,7 @@ def running(app: Celery, names: Collection[str]) -> dict[str, Running]:
     """Ask these workers what they run, and how. Raises NoAnswer; one may have ended meanwhile."""
     found = list(names)
     limits = {"destination": found, "limit": len(found)}  # as soon as all have answered
-    return asked(app, lambda connection: _details(_inspect(app, connection, **limits)))
+    return asked(app, lambda connection: _details(app, _inspect(app, connection, **limits)))
 
 
 def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
@@ -134,7 +133,7 @@ def _queues(inspect: Any) -> dict[str, list[str]]:
     return {name: [str(queue["name"]) for queue in queues] for name, queues in replies.items()}
 
 
-def _details(inspect: Any) -> dict[str, Running]:
+def _details(app: Celery, inspect: Any) -> dict[str, Running]:
     tasks: dict[str, list[str]] = inspect.registered() or {}
     settings: dict[str, dict[str, Any]] = inspect.conf() or {}
     replies: dict[str, dict[str, Any]] = inspect.stats() or {}
@@ -143,17 +142,17 @@ def _details(inspect: Any) -> dict[str, Running]:
             tasks=frozenset(task.partition(" ")[0] for task in tasks[name]),
             pool=str(reply["pool"].get("implementation", "")),
             concurrency=int(reply["pool"].get("max-concurrency") or 1),
-            prefetch=_prefetch(settings[name], reply),
+            prefetch=_prefetch(app, settings[name], reply),
         )
         for name, reply in replies.items()
         if name in tasks and name in settings and isinstance(reply.get("pool"), dict)
     }
 
 
-def _prefetch(settings: dict[str, Any], reply: dict[str, Any]) -> int:
+def _prefetch(app: Celery, settings: dict[str, Any], reply: dict[str, Any]) -> int:
     found = reply.get("prefetch_count")  # of a worker that loses its broker it is a text
-    # Celery before 5.6 has no such setting, and ignores it.
-    is_disabled = DISABLE in DEFAULTS and settings.get(DISABLE)
+    # Over AMQP a worker ignores this setting, and so does each Celery before 5.6.
+    is_disabled = can_be_disabled(app) and settings.get(DISABLE)
     return found if isinstance(found, int) and not is_disabled else 0
 
 

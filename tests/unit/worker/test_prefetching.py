@@ -35,10 +35,9 @@ def test_with_redis_nothing_is_fetched_ahead_since_celery_5_6() -> None:
 
 def test_an_older_celery_fetches_less(monkeypatch: pytest.MonkeyPatch) -> None:
     older = {key: one for key, one in defaults.DEFAULTS.items() if key != DISABLE}
-    for module in (prefetching, inquiry):
-        monkeypatch.setattr(module, "DEFAULTS", older)
+    monkeypatch.setattr(prefetching, "DEFAULTS", older)
     app = app_with(REDIS, **{DISABLE: True})
     assert prefetching.option(app) == "--prefetch-multiplier 1"
     assert prefetching.unset(app) == "worker_prefetch_multiplier is not 1"
     assert not prefetching.unset(app_with(REDIS, **{MULTIPLIER: 1}))
-    assert inquiry._prefetch({DISABLE: True}, {"prefetch_count": 16}) == 16
+    assert inquiry._prefetch(app, {DISABLE: True}, {"prefetch_count": 16}) == 16

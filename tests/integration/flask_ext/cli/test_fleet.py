@@ -127,6 +127,24 @@ def test_the_running_workers_tell_what_their_command_lines_said(
 
 @pytest.mark.long
 @pytest.mark.databases("sqlite")
+@pytest.mark.brokers("rabbitmq")
+def test_a_worker_on_rabbitmq_fetches_ahead_whatever_it_was_told(
+    shop: Shop, broker: Broker
+) -> None:
+    """Celery lets `--disable-prefetch` hold for Redis alone."""
+    app = celery(broker.url)
+
+    def told() -> str:
+        return " / ".join(one.text for one in fleet_findings(app, shop.runtime))
+
+    with listening(broker, *OURS, pool="threads", option="--disable-prefetch"):
+        wanted = "others wait behind a busy task; start it with --prefetch-multiplier 1"
+        wait_until(lambda: wanted in told(), 60, lambda: f"the worker to be found: {told()}")
+    app.close()
+
+
+@pytest.mark.long
+@pytest.mark.databases("sqlite")
 def test_a_strict_check_passes_only_without_a_warning(shops: Shops, redis: RedisServer) -> None:
     shop = shops.open(MAIL_SERVER="mx.example", MAIL_USE_TLS=True)
     app = shop.app.extensions["celery"] = celery(
