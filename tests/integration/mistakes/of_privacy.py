@@ -48,3 +48,14 @@ def _(trial: Trial) -> None:
     with trial.app(SECRET_KEY="former").app_context():
         trial.outbox.erase("ada@customers.example")
     trial.app(SECRET_KEY="new")
+
+
+@mistake(
+    "no SECRET_KEY after an erasure",
+    start="neither OUTBOX_ERASE_KEY nor SECRET_KEY is set",
+    check="error  neither OUTBOX_ERASE_KEY nor SECRET_KEY is set",
+)
+def _(trial: Trial) -> None:
+    with trial.app(SECRET_KEY="former").app_context():
+        trial.outbox.erase("ada@customers.example")
+    trial.app()

@@ -27,9 +27,11 @@ _MISSING = (
 
 
 _ILLEGIBLE = (
-    "OUTBOX_ERASE_KEY, or SECRET_KEY in its place, was changed: people who were erased before would"
-    " be mailed again; set OUTBOX_ERASE_KEY to the former key"
+    "{what}: people who were erased before would be mailed again; set OUTBOX_ERASE_KEY to the"
+    " former key"
 )
+_CHANGED = "OUTBOX_ERASE_KEY, or SECRET_KEY in its place, was changed"
+_UNSET = "neither OUTBOX_ERASE_KEY nor SECRET_KEY is set"
 
 
 def privacy_findings(runtime: Runtime) -> list[Finding]:
@@ -57,7 +59,8 @@ def _lacking(runtime: Runtime) -> list[Finding]:
     used = database.read(lambda connection: needed(connection, database))
     findings = [error(text, Code.ENCRYPTION_KEY) for text in missing(runtime, used)]
     if database.read(lambda connection: is_illegible(connection, database)):
-        findings.append(error(_ILLEGIBLE, Code.ERASE_KEY))
+        what = _UNSET if database.tombstones.secret_id is None else _CHANGED
+        findings.append(error(_ILLEGIBLE.format(what=what), Code.ERASE_KEY))
     return findings
 
 

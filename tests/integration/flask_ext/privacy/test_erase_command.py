@@ -76,7 +76,9 @@ def test_check_tells_if_the_secret_was_changed_and_the_former_one_helps(shops: S
     shops.open(SECRET_KEY="former").outbox.erase(ADA)
     changed = "OUTBOX_ERASE_KEY, or SECRET_KEY in its place, was changed"
     assert changed in runner(shops.open(SECRET_KEY="new"))("check", code=1).output
-    assert changed in runner(shops.open())("check", code=1).output
+    lacking = "neither OUTBOX_ERASE_KEY nor SECRET_KEY is set: people who were erased before would"
+    assert lacking in runner(shops.open())("check", code=1).output
+    assert changed not in runner(shops.open())("check", code=1).output
     mended = shops.open(SECRET_KEY="new", OUTBOX_ERASE_KEY="former")
     assert changed not in runner(mended)("check", code=1).output
     assert mended.outbox.readmit(ADA)
