@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from ...domain.delivery.redirect import redirect, restore
@@ -48,12 +49,17 @@ class EmailSender:
         return email.expires_in is not None and self._clock() - self._began >= email.expires_in
 
     def send(
-        self, email: ClaimedEmail, connection: Connection, following: ClaimedEmail | None
+        self,
+        email: ClaimedEmail,
+        connection: Connection,
+        following: ClaimedEmail | None,
+        at_server: AbstractContextManager[None],
     ) -> Transaction | None:
         """Send one email over this connection; return None where its stored content is damaged.
 
-        `following` is the next email. Its envelope may leave right behind this content. Raises
-        MissingKey, and NoReplyYet as `Connection.send` does.
+        `following` is the next email. Its envelope may leave right behind this content. What the
+        server has to do is done in the context `at_server`. Raises MissingKey, and NoReplyYet as
+        `Connection.send` does.
         """
         self.touched = None
         content = self._content(email)
@@ -72,14 +78,16 @@ class EmailSender:
         envelope, added = self._addressed(email)
         ahead = self._addressed(following)[0] if following else None
         octets = added + content if added else content
-        try:
-            result = connection.send(envelope, octets, may_leave, ahead)
-        except NoReplyYet as later:
-            raise later.then(lambda it: restore(it, email.envelope)) if added else later from None
-        is_lost = result.verdict is Verdict.UNSENT and not result.refused_early(email.doubtful)
-        if is_lost and self.holds():
-            # A new session tells an outage, which charges nobody, from an email that was dropped.
-            result = connection.connect() or result
+        with at_server:
+            try:
+                result = connection.send(envelope, octets, may_leave, ahead)
+            except NoReplyYet as later:
+                back = later.then(lambda it: restore(it, email.envelope)) if added else later
+                raise back from None
+            is_lost = result.verdict is Verdict.UNSENT and not result.refused_early(email.doubtful)
+            if is_lost and self.holds():
+                # A new session tells an outage, which charges nobody, from a dropped email.
+                result = connection.connect() or result
         return restore(result, email.envelope) if added else result
 
     def _content(self, email: ClaimedEmail) -> bytes | None:

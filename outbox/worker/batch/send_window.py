@@ -151,11 +151,10 @@ class Window:
 
     def _next(self) -> Outgoing | None:
         """Take the next email; return None where none is left, or the time is up."""
-        now = self._clock()
-        if self._done and now - self._opened_at > self._seconds:
+        if self._done and self._clock() - self._opened_at > self._seconds:
             self._late = self.todo.empty()
             return None
-        return self.todo.take(self._pick, now)
+        return self.todo.take(self._pick)
 
     def _pick(self, left: Sequence[Outgoing]) -> int:
         watch = self._choice.watch
@@ -176,7 +175,9 @@ class Window:
             left = self.todo.left  # the heartbeat's thread may put another list in its place
             following = left[0].email if left else self._announced
             try:
-                transaction = self._sender.send(out.email, self._choice.connection, following)
+                transaction = self._sender.send(
+                    out.email, self._choice.connection, following, self.todo.at_server()
+                )
             except NotHeld:
                 self.todo.current = None
                 self._results.add(self._factory.give_back(out))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from ...store.records import ClaimedEmail
 from .result_factory import Outgoing
 
 SLOW = 20.0
-"""Seconds after which an email is slow: the emails behind it are given back."""
+"""Seconds of its server after which an email is slow: the emails behind it are given back."""
 
 
 class Todo:
@@ -21,17 +22,31 @@ class Todo:
         self.left: list[Outgoing] = []
         """Those that are left. The heartbeat's thread may put another list in its place."""
         self.current: Outgoing | None = None  # the one that is under way
-        self._since = 0.0  # when that one was taken, on our clock
+        self._since: float | None = None  # when its server began with it, on our clock
+        self._spent = 0.0  # its seconds with its server before that
         self.is_relieved = False  # those behind a slow one were taken out
 
-    def take(self, pick: Callable[[list[Outgoing]], int], now: float) -> Outgoing | None:
+    def take(self, pick: Callable[[list[Outgoing]], int]) -> Outgoing | None:
         """Take the email at the place that `pick` returns; return None where none is left."""
         with self._lock:
             if not self.left:
                 return None
             out = self.current = self.left.pop(pick(self.left))
-            self._since = now
+            self._since, self._spent = None, 0.0
             return out
+
+    @contextmanager
+    def at_server(self) -> Iterator[None]:
+        """Count the block's seconds. In others the email may wait for the database, as for a read.
+
+        That would not be the server's silence.
+        """
+        self._since = began = self._clock()
+        try:
+            yield
+        finally:
+            self._since = None
+            self._spent += self._clock() - began
 
     def empty(self) -> list[Outgoing]:
         """Take all that are left."""
@@ -58,11 +73,12 @@ class Todo:
 
     @property
     def slow(self) -> ClaimedEmail | None:
-        """The email that has been under way for `SLOW` seconds or more, or None."""
+        """The email that has been at its server for `SLOW` seconds or more, or None."""
         current = self.current
         return current.email if current is not None and self.seconds >= SLOW else None
 
     @property
     def seconds(self) -> float:
-        """The seconds that the email under way has taken so far."""
-        return self._clock() - self._since
+        """The seconds that the email under way has been at its server so far."""
+        since = self._since  # the heartbeat's thread asks, too
+        return self._spent if since is None else self._spent + self._clock() - since
