@@ -6,10 +6,10 @@ import logging
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..store.connection.clock_skew import seconds_ahead, skew_warnings
 from ..store.connection.error_codes import describe, is_outage
 from ..store.control import beat
 from ..store.control.counter import BEAT, TASK
+from ..store.queries.clock_skew import seconds_ahead, skew_warnings
 from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, Row, Table
-from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
@@ -25,6 +24,7 @@ from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, noted
 from .error_codes import is_transient, refuse_missing_tables, tables_needed
 from .facts import facts_of
+from .lending import isolated
 from .prepared_statements import asked
 from .sqlite.lost_transaction import TransactionLost, repeat
 from .sqlite.memory import Shared
@@ -235,64 +235,12 @@ class Database:
             return self._shared.lent(isolation)
         if self._turns is not None:
             return self._in_turn(self._turns, isolation)
-        return _isolated(self.engine, isolation)
+        return isolated(self.engine, isolation)
 
     @contextmanager
     def _in_turn(self, turns: Turns, isolation: str) -> Iterator[Connection]:
-        with turns, _isolated(self.engine, isolation) as connection:
+        with turns, isolated(self.engine, isolation) as connection:
             yield connection
-
-
-@contextmanager
-def _isolated(engine: Engine, isolation: str) -> Iterator[Connection]:
-    connection = engine.connect()
-    try:
-        _set_isolation(connection, isolation)
-        yield connection
-    finally:
-        _give_back(connection)
-
-
-def _set_isolation(connection: Connection, isolation: str) -> None:
-    """Set a connection's isolation level. Raises DBAPIError.
-
-    On MariaDB and MySQL it is a statement, and SQLAlchemy lets the driver's own error out of it. So
-    a connection that was lost while it waited in the pool would not be known as an outage.
-    """
-    dialect = connection.dialect
-    errors = dialect.loaded_dbapi.Error
-    try:
-        # Not by an option of the connection: SQLAlchemy would put the level back, see `_give_back`.
-        dialect.set_isolation_level(_driver(connection), isolation)  # type: ignore[arg-type]
-    except errors as error:
-        # If the connection is lost, SQLAlchemy finds that out here, and empties the pool.
-        connection.exec_driver_sql("SELECT 1")
-        raise DBAPIError.instance(None, None, error, errors, dialect=dialect) from error
-
-
-def _give_back(connection: Connection) -> None:
-    """Put a connection's isolation level back, and give the connection back to its pool.
-
-    What it was lent for is committed by then, or has failed with an error of its own. So if the
-    connection is lost on this way, it is only replaced. From SQLAlchemy's own way back the driver's
-    error would come out, as if the work had failed, and the pool would lack a connection for good.
-    """
-    try:
-        if not connection.invalidated:
-            connection.dialect.reset_isolation_level(_driver(connection))
-        connection.close()
-    except BaseException as error:
-        if not connection.closed:
-            connection.invalidate(error)
-            connection.close()
-        if not isinstance(error, (connection.dialect.loaded_dbapi.Error, DBAPIError)):
-            raise
-
-
-def _driver(connection: Connection) -> DBAPIConnection:
-    driver = connection.connection.dbapi_connection
-    assert driver is not None  # noqa: S101  (a connection that is lent is not detached)
-    return driver
 
 
 def _wait_or_raise(error: DBAPIError, left: int) -> None:

@@ -66,8 +66,7 @@ class Window:
         """Send the emails; return those whose turn did not come before the window's time was up.
 
         `left` are the emails of the batch behind this window. With `announces` the envelope of the
-        first of them may leave before its window is open. This is safe: only an email whose content
-        has left can be in doubt.
+        first of them may leave before its window is open: that brings no email into doubt.
         """
         now, self._left = self._factory.now(), left
         self._announced = left[0] if announces and left else None

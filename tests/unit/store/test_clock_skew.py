@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from outbox.store.connection.clock_skew import seconds_ahead, skew_warnings
+from outbox.store.queries.clock_skew import seconds_ahead, skew_warnings
 
 
 class At:

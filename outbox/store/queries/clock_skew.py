@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from sqlalchemy import select
 
+from ..connection.database import Database
 from ..schema.clock import utc
-from .database import Database
 
 MOST = 5.0
 """Seconds by which two clocks may differ without a warning; synchronised clocks differ by less."""
