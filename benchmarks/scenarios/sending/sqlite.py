@@ -1,4 +1,4 @@
-"""sqlite: the drain with two processes on one file, in WAL mode with synchronous=FULL."""
+"""sqlite: the drain with two processes on one file, in WAL mode with synchronous=EXTRA."""
 
 from __future__ import annotations
 
