@@ -98,10 +98,12 @@ def render(
     max_size: int,
     split_size: int,
     id_domain: str = "",
+    named: tuple[str, ...] = (),
 ) -> RenderedMessage:
     """Check and render a whole message, Bcc removed, Date and Message-ID added where missing.
 
-    `id_domain` is the right side of a Message-ID that is added; empty: the sender's domain.
+    `id_domain` is the right side of a Message-ID that is added; empty: the sender's domain. `named`
+    are the recipients where no header names one.
 
     An email of `split_size` octets or more keeps its header block apart. So a content that is
     stored already is found again for any recipient. Raises InvalidMessage.
@@ -109,7 +111,9 @@ def render(
     with _readable():
         check_headers(message)
         sender = envelope_sender(message)
-        recipients = _recipients(message)
+        recipients = _recipients(message) or named
+        if not recipients:
+            raise InvalidMessage("recipients", "at least one is required")
         own_domain = id_domain or domain_for_id(sender)
         message_id, smtputf8, data = _render(message, send_at, own_domain)
     _check_size(len(data), max_size)
@@ -194,8 +198,6 @@ def _recipients(message: Message[Any, Any]) -> tuple[str, ...]:
         for name in DESTINATIONS
         for address in addresses(message, name)
     ]
-    if not found:
-        raise InvalidMessage("recipients", "at least one is required")
     refuse_many(len(found))
     return tuple(dict.fromkeys(found))
 

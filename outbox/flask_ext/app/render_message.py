@@ -49,7 +49,7 @@ class Renderer:
 
     def render(self, message: object, envelope: GivenEnvelope | None = None) -> RenderedMessage:
         """Return one message as it is stored; its headers tell the envelope unless one is given."""
-        rendered = self._rendered(message)
+        rendered = self._rendered(message, envelope.recipients if envelope else ())
         if envelope is not None:
             rendered = rendered.under(envelope)
         elif isinstance(message, Message):  # one of Flask-Mail names its recipients beside them
@@ -100,7 +100,7 @@ class Renderer:
         )
         return SharedMessage(body, subject, merge is not None, write)
 
-    def _rendered(self, message: object) -> RenderedMessage:
+    def _rendered(self, message: object, named: tuple[str, ...]) -> RenderedMessage:
         settings = self.settings
         self._check(message)
         # One of the message's own headers may be one that is added: the full path refuses that.
@@ -121,6 +121,7 @@ class Renderer:
             max_size=settings.max_size,
             split_size=settings.reuse_size,
             id_domain=settings.message_id_domain,
+            named=named,
         )
         if not isinstance(message, flask_mail.Message):
             return rendered

@@ -94,7 +94,7 @@ def _as_its_class_renders_it(source: flask_mail.Message, id_domain: str) -> Mess
         if not str(message.get(name, "-")).strip() and not is_dkim_signed(message):
             del message[name]
     del message["Bcc"]
-    if head.recipients:  # `own_envelope` has all of them: `render` only asks whether there is one
+    if head.recipients:  # `own_envelope` has all of them; a shared content with one is refused
         message["Bcc"] = head.recipients[0][1]
     return message
 

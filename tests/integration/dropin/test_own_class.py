@@ -150,6 +150,36 @@ def test_a_class_that_names_the_recipients_is_asked_for_them(both: Both) -> None
     assert parsed(ours)["To"] == "ada@x.example"
 
 
+class RedirectedAndSealed(Redirected, Encrypted):
+    """It overrides both."""
+
+
+@pytest.mark.parametrize("kind", [Redirected, RedirectedAndSealed])
+def test_recipients_whom_only_the_class_names_get_the_email(
+    both: Both, kind: type[flask_mail.Message]
+) -> None:
+    both.theirs(message := made(kind, recipients=[]))
+    both.ours(message)
+    both.shop.outbox.enqueue_many([made(kind, recipients=None)])
+    both.db.session.commit()
+    both.ours(made(kind, recipients=["ada@x.example"]))
+    for mail in both.catcher.emails:
+        assert mail.recipients == ("dev@shop.example",)
+        assert b"dev@shop.example" not in mail.content
+
+
+class Nobody(flask_mail.Message):
+    @property
+    def send_to(self) -> set[Any]:
+        return set()
+
+
+def test_a_class_that_names_nobody_is_refused(both: Both) -> None:
+    for recipients in ([], ["ada@x.example"]):
+        with pytest.raises(InvalidMessage, match="recipients: at least one is required"):
+            both.shop.outbox.enqueue(made(Nobody, recipients=recipients))
+
+
 def test_each_way_to_enqueue_takes_it_as_it_renders_itself(both: Both) -> None:
     outbox = both.shop.outbox
     outbox.enqueue_many([made(Encrypted, recipients=[], bcc=["b@x.example"])])
