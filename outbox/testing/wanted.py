@@ -67,7 +67,10 @@ class Wanted:
         would match: such as None, where a test meant an address that its own code has not set. So
         it does for a `to` that is no bare address, because no email would match that.
         """
-        names = Filters.__annotations__
+        names, to = Filters.__annotations__, filters.get("to")
+        if to is not None and not isinstance(to, str):
+            filters = filters.copy()
+            filters["to"] = tuple(to)  # an iterator can be read only once
         for name, value in filters.items():
             if name not in names:
                 known = f"the filters are {', '.join(names)}"
@@ -78,7 +81,7 @@ class Wanted:
         return cls(**filters)
 
     def __str__(self) -> str:
-        """Return the filters as they were given, or ""."""
+        """Return the filters that were given, or ""."""
         return ", ".join(f"{name}={value!r}" for name, value in self._given())
 
     def __len__(self) -> int:

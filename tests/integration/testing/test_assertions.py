@@ -177,6 +177,24 @@ def test_a_filter_that_any_email_would_match_is_refused(
             ask(**filters)
 
 
+def test_addresses_that_can_be_read_once_are_a_filter_like_any_other(
+    shop: Shop, tester: OutboxTester
+) -> None:
+    enqueue(shop, "ada@x.example")
+    people = ["bob@x.example"]
+    for once in ((one for one in people), map(str.lower, people), {"bob@x.example": 1}.keys()):
+        given: Any = once
+        with pytest.raises(AssertionError, match=r"with to=\('bob@x.example',\)"):
+            tester.assert_enqueued(to=given)
+    there: Any = iter(["ada@x.example"])
+    with pytest.raises(AssertionError, match=r"^1 email was enqueued"):
+        tester.assert_nothing_enqueued(to=there)
+    for ask in (tester.emails, tester.assert_enqueued, tester.assert_nothing_enqueued):
+        nobody: Any = iter(())
+        with pytest.raises(ValueError, match="would match any email"):
+            ask(to=nobody)
+
+
 @pytest.mark.parametrize("to", ["jo@bücher.example", "JO@xn--bcher-kva.example"])
 def test_an_international_domain_is_the_same_in_each_of_its_forms(
     shop: Shop, tester: OutboxTester, to: str
