@@ -13,6 +13,9 @@ _WORD = 42
 
 _PADDED = re.compile(r"=\?utf-8\?b\?[^?]*=\?=\s", re.IGNORECASE)
 
+_LIST_ID = re.compile(r"<[!-;=?-~]+>")
+"""A list's identifier, which programs compare as it is (RFC 2919 §3, §6)."""
+
 
 def in_words(text: str, name: str | None = None) -> str:
     """Return a text as encoded words in the shorter encoding, folded behind its header's name.
@@ -22,6 +25,19 @@ def in_words(text: str, name: str | None = None) -> str:
     """
     words = Header(text, "utf-8", header_name=name).encode()
     return encoded_words(text) if _PADDED.search(words) else words
+
+
+def list_in_words(text: str, name: str) -> str | None:
+    """Return a list's name as encoded words before its identifier; None where it has none."""
+    # Split first: a pattern for all of it would try each blank as the end of the name.
+    phrase, bracket, rest = text.rpartition("<")
+    identifier = bracket + rest.rstrip(" \t")
+    if not bracket or not _LIST_ID.fullmatch(identifier):
+        return None
+    phrase = phrase.strip(" \t")
+    if phrase[:1] == phrase[-1:] == '"':
+        phrase = phrase[1:-1]
+    return f"{in_words(phrase, name)}\r\n {identifier}"
 
 
 def as_read(text: str) -> str:

@@ -17,7 +17,7 @@ import flask_mail
 from ...domain.errors import InvalidMessage
 from ...domain.header.address import check_address
 from ...domain.header.address import id_domain as domain_for_id
-from ...domain.header.encoded_words import in_words
+from ...domain.header.encoded_words import in_words, list_in_words
 from ...domain.header.fields import (
     LEAKS,
     MAILBOXES,
@@ -48,8 +48,6 @@ _OF_BODY = frozenset({"content-type", "content-transfer-encoding"})
 """Refused as extra headers: they would contradict the body, which has its own."""
 _NAMING = MAILBOXES | {"errors-to", "disposition-notification-to", "return-receipt-to"}
 """Headers whose addresses programs read. An encoded word must not hold one (RFC 2047 §5)."""
-_LIST_ID = re.compile(r'(?P<quote>"?)(?P<phrase>.+?)(?P=quote)[ \t]*(?P<id><[!-;=?-~]+>)[ \t]*')
-"""A list's name and its identifier, which programs compare as it is (RFC 2919 §3, §6)."""
 _FOLD = re.compile(r"\r?\n[ \t]+(?=[^\s])")
 
 
@@ -190,8 +188,8 @@ def extra_value(name: str, value: object) -> str:
     if not text.isascii():
         if name.lower() in _NAMING:
             return _listed(name, [_mailbox(name, *one) for one in _people(name, text)])
-        if name.lower() == "list-id" and (found := _LIST_ID.fullmatch(text)):
-            return f"{in_words(found['phrase'], name)}\r\n {found['id']}"
+        if name.lower() == "list-id" and (found := list_in_words(text, name)):
+            return found
     return _written(name, text)
 
 

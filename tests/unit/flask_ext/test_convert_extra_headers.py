@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import re
 from email import policy
 from typing import Any
 
@@ -10,9 +11,10 @@ import flask_mail
 import pytest
 
 from outbox.domain.errors import InvalidMessage
+from outbox.domain.header import encoded_words
 from outbox.domain.message.render import RenderedMessage, render
 from outbox.flask_ext.messages import fast_path
-from outbox.flask_ext.messages.convert import standard
+from outbox.flask_ext.messages.convert import extra_value, standard
 
 pytestmark = pytest.mark.usefixtures("flask_mail_context")
 
@@ -97,6 +99,22 @@ def test_a_list_s_identifier_stays_as_it_is(value: str, phrase: str | None) -> N
     assert raw.endswith(" <news.shop.example>")
     shown = str(policy.default.header_factory("Subject", raw.replace("\r\n", "")))
     assert shown == f"{phrase or value.partition(' <')[0]} <news.shop.example>"
+
+
+@pytest.mark.parametrize("end", ["<news.shop.example>", "<news.shop.example", "x<", "x"])
+def test_a_list_s_long_name_is_read_once(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """A pattern over the whole value took seconds, as it tried each blank as the name's end."""
+    read: list[str] = []
+
+    class Noting:
+        def fullmatch(self, text: str) -> re.Match[str] | None:
+            read.append(text)
+            return pattern.fullmatch(text)
+
+    pattern = encoded_words._LIST_ID
+    monkeypatch.setattr(encoded_words, "_LIST_ID", Noting())
+    extra_value("List-Id", "ä" + " " * 30_000 + end)
+    assert max(map(len, read), default=0) < 100
 
 
 @pytest.mark.parametrize("value", ["Größen", "Größen <größen.shop.example>"])
