@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email.message import Message
 from typing import Any
 
@@ -9,6 +10,7 @@ from ..errors import InvalidMessage
 
 _TYPES = frozenset({"multipart/signed", "application/pkcs7-mime", "application/x-pkcs7-mime"})
 _SEALS = ("DKIM-Signature", "ARC-Message-Signature")
+_RELAXED = re.compile(r"(?:^|;)\s*c\s*=\s*relaxed\b")
 
 
 def is_sealed(part: Message[Any, Any]) -> bool:
@@ -16,12 +18,23 @@ def is_sealed(part: Message[Any, Any]) -> bool:
 
     RFC 1847 §2.1, RFC 8551 §3, RFC 6376 §5.3 and RFC 8617 §4.1.2.
     """
-    return part.get_content_type() in _TYPES or is_dkim_signed(part)
+    return is_signed_type(part) or is_dkim_signed(part)
+
+
+def is_signed_type(part: Message[Any, Any]) -> bool:
+    """Return whether the part's type says that it is signed: then its readers verify it."""
+    return part.get_content_type() in _TYPES
 
 
 def is_dkim_signed(message: Message[Any, Any]) -> bool:
     """Return whether a header of the message signs its content, and other headers with it."""
     return any(name in message for name in _SEALS)
+
+
+def is_blank_signed(message: Message[Any, Any]) -> bool:
+    """Return whether a signature covers each blank in the headers: the default (RFC 6376 §3.4)."""
+    seals = [seal for name in _SEALS for seal in message.get_all(name, [])]
+    return not all(_RELAXED.search(str(seal)) for seal in seals)
 
 
 def refuse_mending(message: Message[Any, Any], *names: str) -> None:

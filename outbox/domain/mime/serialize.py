@@ -25,6 +25,12 @@ _SPECIAL = re.compile(r'[()<>@,:;.\\"\[\]]')
 _ONE_LINE = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 
+class Given(Message):
+    """A parsed message, whose body is written as it was given where that is known."""
+
+    body: bytes | None = None
+
+
 def flatten(message: Message[Any, Any], *, smtputf8: bool) -> bytes:
     """Return the message with CRLF line ends; its policy encodes what must be encoded."""
     policy = message.policy.clone(linesep="\r\n", mangle_from_=False)
@@ -99,6 +105,12 @@ class _Generator(BytesGenerator):
         for name, value in msg.raw_items():
             self._fp.write(self._header(name, value, is_signed=is_signed))
         self._fp.write(b"\r\n")
+
+    def _dispatch(self, msg: Message[Any, Any]) -> None:
+        if isinstance(msg, Given) and msg.body is not None:
+            self._fp.write(msg.body)
+        else:
+            super()._dispatch(msg)  # type: ignore[misc]
 
     def _encode(self, s: str) -> bytes:
         """Return the octets of an attached message as it was given; CPython takes ASCII alone."""

@@ -6,7 +6,6 @@ its `Message` may override both, so the attributes alone do not tell what is to 
 
 from __future__ import annotations
 
-from email import message_from_bytes
 from email.message import Message
 from typing import Any
 
@@ -14,6 +13,7 @@ import flask_mail
 
 from ...domain.errors import InvalidMessage
 from ...domain.header.signatures import is_signed
+from ...domain.mime import given
 from ...domain.mime.structure import detached
 
 _RENDERING = ("as_bytes", "_message", "_mimetext")
@@ -52,4 +52,4 @@ def rendering(source: flask_mail.Message) -> Message[Any, Any]:
 def _read(octets: object) -> Message[Any, Any]:
     if not isinstance(octets, (bytes, bytearray)):
         raise InvalidMessage("message", "as_bytes() of its class must return bytes")
-    return message_from_bytes(bytes(octets))
+    return given.read(bytes(octets))
