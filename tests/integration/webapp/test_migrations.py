@@ -132,3 +132,13 @@ def test_no_id_of_a_purged_email_comes_again_after_a_migration(
         for table in ("outbox_email", "outbox_content"):
             connection.execute(text(f"DELETE FROM {table} WHERE id > 1"))
         assert [connection.execute(text(each)).lastrowid for each in (CONTENT, EMAIL)] == [4, 4]
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("words", ["upgrade --sql", "downgrade --sql r0005:r0004"])
+def test_statements_for_sqlite_are_refused_with_the_reason(
+    flask: Run, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They would copy tables, and only the database knows these."""
+    assert flask("db", *words.split())[0] == 1
+    assert "cannot proceed in --sql mode" in caplog.text

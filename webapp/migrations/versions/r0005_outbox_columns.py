@@ -38,8 +38,9 @@ def copied(name: str) -> Iterator[BatchOperations]:
     Alembic does not see the old table's AUTOINCREMENT, and SQLite forgets the last id with it.
     """
     database = op.get_bind()
-    is_sqlite = database.dialect.name == "sqlite"
-    values = {"name": name, "last": is_sqlite and database.scalar(sa.text(LAST), {"name": name})}
+    # With --sql there is no database to ask. Alembic says so where it would copy the table.
+    may_copy = database.dialect.name == "sqlite" and not op.get_context().as_sql
+    values = {"name": name, "last": may_copy and database.scalar(sa.text(LAST), {"name": name})}
     with op.batch_alter_table(name, table_kwargs={"sqlite_autoincrement": True}) as table:
         yield table
     if values["last"]:
