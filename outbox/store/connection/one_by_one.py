@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from math import isqrt
+from time import monotonic
 
 from sqlalchemy import Connection
 
@@ -22,8 +23,10 @@ MOST = 20
 """Emails that fail one after the other, none of them with refused data, until the database itself
 is taken for what fails. But one from the other end is tried before."""
 
-WAITS = 10
-"""Waits for locks that end with an error, until the rest of the emails is left untried."""
+WAITED = 2.0
+"""Seconds of waits for locks that end with an error. After these, and once an email is alone, no
+further one is tried alone; after one more wait the rest is left untried. MariaDB and MySQL wait for
+a second at least, so a number of waits would be too many there or too few on PostgreSQL."""
 
 FEW = 25
 """So many emails or fewer are tried one by one after such a wait. So one among 500 is alone after
@@ -47,7 +50,7 @@ def each_for_itself(
 
     Give `blocked` where the statements do not wait long for locks. Then the work is divided after
     such a wait, too. An email whose work alone waits is put into `blocked`, and not returned.
-    After WAITS of them the rest is not tried.
+    After such waits of WAITED seconds it soon leaves the rest untried.
 
     Where a row ends the whole transaction, `Database.run` repeats that without the faulty emails.
     """
@@ -92,12 +95,13 @@ class _Parts:
         self.lost: Exception | None = None  # what has ended the transaction; the rest only looks
         self._connection, self._work, self._most = connection, work, most
         self._blocked = blocked
-        self._passed, self._waits = set[int](), 0
+        self._passed = set[int]()
+        self._waited, self._waits_no_more = 0.0, False
 
     def attempt(self, some: Sequence[int]) -> None:
         """Do the work for these; find out which of them are faulty."""
         some = [email_id for email_id in some if email_id not in self._passed]
-        if not some or self._waits >= WAITS:
+        if not some or self._is_left(some):
             return
         try:
             self._do(some)
@@ -110,19 +114,28 @@ class _Parts:
             for part in _divided(some, error):
                 self.attempt(part)
 
+    def _is_left(self, some: Sequence[int]) -> bool:
+        return self._waits_no_more or (len(some) == 1 and self._has_waited())
+
+    def _has_waited(self) -> bool:
+        return self._waited >= WAITED and bool(self._blocked)
+
     def _do(self, some: Collection[int]) -> None:
+        began = monotonic()
         try:
             _in_savepoint(self._connection, partial(self._work, frozenset(some)))
         except Exception as error:
             if may_be_of_a_row(error) and is_lost(self._connection):
                 self.lost = self.lost or error
                 begin_scratch(self._connection)
+            if is_lock_timeout(error):
+                self._waits_no_more = self._has_waited()
+                self._waited += monotonic() - began
             raise
         self._passed.update(some)
 
     def _may_be_divided(self, error: Exception) -> bool:
         if self._blocked is not None and is_lock_timeout(error):
-            self._waits += 1
             return True
         return may_be_of_a_row(error) and (is_refusal(error) or self._may_go_on())
 

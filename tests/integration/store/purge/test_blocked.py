@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox.domain.config.retention import Retention
 from outbox.store.connection import one_by_one
+from outbox.store.connection.error_codes import is_lock_timeout
 from outbox.store.retention.purge import purge as chunks_of
 from outbox.store.retention.stragglers import LATER
 from tests.integration.store.locks import OURS, in_time
@@ -67,14 +70,46 @@ def test_an_email_whose_booking_is_held_stays_alone_and_goes_in_a_later_purge(
     assert old.count(old.tables.content) == 0
 
 
+@contextmanager
+def counted_waits(shop: Shop) -> Iterator[list[BaseException]]:
+    """Yield the waits for locks that have ended with an error."""
+    waits: list[BaseException] = []
+
+    @sa.event.listens_for(shop.engine, "handle_error")
+    def note(context: sa.engine.ExceptionContext) -> None:
+        if context.sqlalchemy_exception is not None and is_lock_timeout(
+            context.sqlalchemy_exception
+        ):
+            waits.append(context.original_exception)
+
+    yield waits
+    sa.event.remove(shop.engine, "handle_error", note)
+
+
 def test_a_transaction_waits_a_few_times_and_the_next_one_goes_on_with_the_rest(
     old: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_by_one, "WAITS", 3)
+    monkeypatch.setattr(one_by_one, "monotonic", count().__next__)  # each wait takes a second
     with held(old, 0, 1, 2) as (kept, session):
-        with closing(chunks_of(old.database, Retention.of_all(DAY))) as chunks:
+        with (
+            closing(chunks_of(old.database, Retention.of_all(DAY))) as chunks,
+            counted_waits(old) as waits,
+        ):
             first = in_time(lambda: next(chunks).emails, session)
-            assert first == 0, "it waited for all, for the first six, and for the first one"
+        assert first == MANY - 6
+        assert len(waits) == 3, "it waited for all, for the first six, and for the first one"
         for _ in kept:
             in_time(lambda: purged(old), session)
         assert left(old) == stragglers(old) == kept
+
+
+@pytest.mark.databases("mariadb")
+def test_a_transaction_waits_for_a_few_seconds_only_where_each_wait_is_of_one(old: Shop) -> None:
+    """There a process that purges would keep urgent email waiting."""
+    with (
+        held(old, *range(6), *range(12, 30)) as (_, session),
+        closing(chunks_of(old.database, Retention.of_all(DAY))) as chunks,
+        counted_waits(old) as waits,
+    ):
+        assert in_time(lambda: next(chunks).emails, session) == 6
+        assert len(waits) <= 4, "the last one was for a further six"
