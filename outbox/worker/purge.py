@@ -102,8 +102,12 @@ def purge_all(
     _forget(runtime)
     while True:
         try:
-            bodies = settings.body_retention
-            purging = purge(runtime.database, retention, body_retention=bodies)
+            purging = purge(
+                runtime.database,
+                retention,
+                body_retention=settings.body_retention,
+                usual=settings.retention,
+            )
             with closing(purging) as chunks:
                 for removed in _gently(runtime, chunks, pause):
                     refused = None

@@ -63,9 +63,16 @@ class Removed(NamedTuple):
 
 
 def purge(
-    database: Database, retention: Retention, *, body_retention: float | None = None
+    database: Database,
+    retention: Retention,
+    *,
+    body_retention: float | None = None,
+    usual: Retention | None = None,
 ) -> Generator[Removed, None, None]:
     """Remove the emails past their ages, and the bodies past theirs; yield after each transaction.
+
+    Give the `usual` ages of the emails where these are others: an email that cannot be removed now
+    is removed by then.
 
     The generator may be closed between two transactions: the next purge goes on from there. Raises
     PurgeUnderWay, also if it has lost its lease to another purge.
@@ -76,11 +83,12 @@ def purge(
         raise PurgeUnderWay(UNDER_WAY)
     is_mine = True
     try:
-        emails = Walk(database, token, _EMAILS, horizons_of(retention, began))
+        horizons = horizons_of(retention, began)
+        emails = Walk(database, token, _EMAILS, horizons, horizons_of(usual or retention, began))
         turns = [(Removed(emails=removed) for removed in turn) for turn in emails.turns()]
         if body_retention is not None:
-            ages = Retention.of_all(body_retention)
-            bodies = Walk(database, token, _BODIES, horizons_of(ages, began))
+            horizons = horizons_of(Retention.of_all(body_retention), began)
+            bodies = Walk(database, token, _BODIES, horizons, horizons)
             turns += [(Removed(bodies=removed) for removed in turn) for turn in bodies.turns()]
         yield from _in_turns(turns)
     except PurgeUnderWay:

@@ -44,12 +44,15 @@ class Due:
 class Stragglers:
     """The notes of one walk, and how far a run has come in looking at them again."""
 
-    def __init__(self, database: Database, table: Table, horizons: Horizons) -> None:
+    def __init__(
+        self, database: Database, table: Table, horizons: Horizons, usual: Horizons
+    ) -> None:
         self.table = table
         self._database = database
         # An unfinished email may end in any status: look again after the shortest age. They come
         # last: with a short age all are due again in each purge, and more than it has the time for.
         self._horizons = {**horizons, Status.PENDING: max(horizons.values())}
+        self._usual = usual
         self._after = dict.fromkeys(self._horizons, _BEFORE)
 
     def note(
@@ -61,7 +64,8 @@ class Stragglers:
     ) -> None:
         """Note emails. One that has not finished is noted as of now: it cannot finish earlier.
 
-        Those that are `put_off` are looked at again so many seconds later.
+        Those that are `put_off` are looked at again so many seconds later, or when their usual age
+        has come: a run by hand may be ahead of that.
         """
         notes = [
             {"email_id": row.id, "status": row.status, "since": self._since(row, put_off)}
@@ -72,10 +76,11 @@ class Stragglers:
         insert_rows(connection, insert(self.table), notes)
 
     def _since(self, row: Any, put_off: Mapping[int, float]) -> datetime:
+        finished, status = utc(row.finished_at), Status(row.status)
         if row.id not in put_off:
-            finished: datetime = row.finished_at
             return finished
-        return self._horizons[Status(row.status)] + timedelta(seconds=put_off[row.id])
+        horizon = min(self._horizons[status], self._usual[status])
+        return max(finished, horizon + timedelta(seconds=put_off[row.id]))
 
     def due(self, connection: Connection, most: int) -> Due:
         """Return up to `most` emails that are due for a look and had none in this run."""

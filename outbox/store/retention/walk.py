@@ -63,13 +63,16 @@ class _Chunk:
 class Walk:
     """One run of a walk, under the purge's lease."""
 
-    def __init__(self, database: Database, token: UUID, goal: Goal, horizons: Horizons) -> None:
+    def __init__(
+        self, database: Database, token: UUID, goal: Goal, horizons: Horizons, usual: Horizons
+    ) -> None:
         self._database = database
         self._token = token
         self._goal = goal
         self._horizons = horizons
         self._latest = max(horizons.values())
-        self._stragglers = Stragglers(database, goal.stragglers(database.tables), horizons)
+        self._stragglers = Stragglers(database, goal.stragglers(database.tables), horizons, usual)
+        self._put_off: dict[int, float] = {}  # in this run, which tries none of them again
 
     def turns(self) -> list[Iterator[int]]:
         """Search for missed emails; return the walk and the looks at stragglers, to take in turns.
@@ -134,10 +137,12 @@ class Walk:
 
     def _remove_or_note(self, connection: Connection, rows: Sequence[Any], mark: Any) -> int:
         rows = [row for row in rows if row.is_to_go]
-        over = [row.id for row in rows if is_past(row, self._horizons)]
+        past = [row.id for row in rows if is_past(row, self._horizons)]
+        over = [email_id for email_id in past if email_id not in self._put_off]
         gone, put_off = self._remove(connection, over)
+        self._put_off |= put_off
         left = [row for row in rows if row.id not in gone]
-        self._stragglers.note(connection, left, mark.now, put_off)
+        self._stragglers.note(connection, left, mark.now, self._put_off)
         return len(gone)
 
     def _remove(

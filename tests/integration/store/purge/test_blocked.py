@@ -10,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from outbox import Status
 from outbox.domain.config.retention import Retention
 from outbox.store.connection import one_by_one
 from outbox.store.connection.error_codes import is_lock_timeout
 from outbox.store.retention.purge import purge as chunks_of
 from outbox.store.retention.stragglers import LATER
+from outbox.worker.purge import purge_all, purge_briefly
 from tests.integration.store.locks import OURS, in_time
 from tests.integration.store.purge.test_purge_run import DAY, purged, stragglers, withdrawn
 from tests.integration.store.purge.test_refused import left, told
@@ -84,6 +86,25 @@ def counted_waits(shop: Shop) -> Iterator[list[BaseException]]:
 
     yield waits
     sa.event.remove(shop.engine, "handle_error", note)
+
+
+def test_one_that_a_person_would_remove_early_goes_in_its_own_time(old: Shop) -> None:
+    with held(old, 4) as (kept, session), counted_waits(old) as waits:
+        removed = in_time(lambda: list(purge_all(old.runtime, older_than=0.0)), session)
+        assert sum(each.emails for each in removed) == MANY - len(kept)
+    assert len(waits) == 3, "the run waited for all, for the first six, and for the one"
+    old.later(old.runtime.settings.retention.ages[Status.CANCELLED] - DAY - LATER / 2)
+    assert purge_briefly(old.runtime).emails == 0
+    old.later(LATER / 2)
+    assert purge_briefly(old.runtime).emails == len(kept)
+
+
+def test_one_that_a_person_would_remove_early_goes_when_asked_once_more(old: Shop) -> None:
+    with held(old, 4) as (kept, session):
+        in_time(lambda: list(purge_all(old.runtime, older_than=0.0)), session)
+    removed = purge_all(old.runtime, older_than=0.0)
+    assert sum(each.emails for each in removed) == len(kept)
+    assert left(old) == stragglers(old) == []
 
 
 def test_a_transaction_waits_a_few_times_and_the_next_one_goes_on_with_the_rest(
