@@ -179,9 +179,11 @@ class Writer:
         return (new.entry(cipher, self.indexed) for new in chunk)
 
     def _is_divided(self, new: NewEmail) -> bool:
-        """Whether an error or a commit could leave only a part of the email's rows."""
+        """Whether an error or a commit could leave only a part of the rows, or of the caller's."""
         if emails.is_one_statement(self.connection):
             return False
+        if self.database.facts.repeatable_read and self._is_reusable(new):
+            return True  # the locking read of an equal content may end the whole transaction
         return len(new.message.recipients) > 1 or not LOOKED_UP.isdisjoint(self.indexed)
 
     def _insert(self, new: NewEmail) -> Email:

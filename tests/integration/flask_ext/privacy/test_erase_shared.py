@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import create_engine, select
+from sqlalchemy.exc import OperationalError, PendingRollbackError
 
 from outbox import Status
 from outbox.store.erasure import contents, find
@@ -101,6 +102,36 @@ def test_an_enqueue_does_not_use_a_content_that_was_emptied_since_its_transactio
     assert shop.statuses() == [Status.SENT, Status.SENT]
     assert [mail.recipients for mail in catcher.emails] == [(ADA,), (BOB,)]
     assert SAID.encode() in catcher.emails[1].content
+
+
+@pytest.mark.databases("mariadb")
+@pytest.mark.each_driver
+@pytest.mark.parametrize("search", [[], ["recipient"]], ids=["not indexed", "indexed"])
+def test_a_content_emptied_since_a_strict_snapshot_loses_no_order_unseen(
+    shops: Shops, catcher: Catcher, search: list[str]
+) -> None:
+    """From 11.6.2 on MariaDB rolls back what locks a row that has changed since its snapshot."""
+    config = {"MAIL_PORT": catcher.port, "SECRET_KEY": "a secret", "OUTBOX_SEARCH": search}
+    strict = {"init_command": "SET SESSION innodb_snapshot_isolation = ON"}
+    shop = shops.open_on(create_engine(shops.url, connect_args=strict), **config)
+    write(shop, ADA)
+    drain(shop.runtime)
+    with shop.session() as session:
+        shop.order(session, "Ada")
+        session.execute(select(shop.orders)).all()  # the snapshot
+        assert shop.outbox.erase(ADA, scan=True).is_whole
+        with pytest.raises(OperationalError, match="1020"):
+            shop.outbox.enqueue(message(BOB, text=SAID * 5000), session=session)
+        with pytest.raises(PendingRollbackError):
+            shop.order(session, "Bob")
+        with pytest.raises(PendingRollbackError):
+            session.commit()
+        session.rollback()
+        shop.order(session, "Cleo")  # the session is usable again
+        shop.outbox.enqueue(message(BOB, text=SAID * 5000), session=session)
+        session.commit()
+    assert [row.customer for row in shop.rows(shop.orders)] == ["Cleo"]
+    assert shop.statuses() == [Status.SENT, Status.PENDING]
 
 
 def test_emails_to_the_same_two_people_lose_their_content_with_the_last(shop: Shop) -> None:
