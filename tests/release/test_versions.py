@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.one_database("sqlite"), pytest.mark.long]
 
 UNIT = ROOT / "tests/unit"
 OLDEST = "3.11"
+SERVERS = ("postgresql", "mariadb", "mysql", "sqlite")
 THIS = "{}.{}".format(*sys.version_info)
 """It has its way with the newest packages in test_package.py, and the suite runs its rules."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -88,6 +89,7 @@ def test_the_page_on_versions_names_the_oldest() -> None:
     told = dict(re.findall(r"^\| ([\w-]+).*? \| ([\d.]+)", page, re.MULTILINE))
     bounds = dict(bound.split("==") for bound in lower_bounds())
     assert told.pop("python") == OLDEST
+    assert all(told.pop(server) for server in SERVERS), "no package has a bound for these"
     assert told == {name: bounds[name] for name in told}
     assert {"sqlalchemy", "flask", "celery", "flask-mail", "psycopg"} <= told.keys()
 
