@@ -57,6 +57,7 @@ from .store.report_records import (
 )
 from .worker import tasks as _tasks  # the import registers the Celery tasks
 from .worker.broker import connection_loss as _connection_loss  # and a worker that loses its broker
+from .worker.broker import event_connection as _event_connection  # and sends events over it
 from .worker.broker import prefetch_restored as _prefetch_restored  # and has it back
 from .worker.email_signals import email_failed, email_sent, email_unknown
 from .worker.setup import worker_start as _worker_start  # and what a worker does at its start
@@ -121,4 +122,4 @@ __all__ = [
     "email_unknown",
     "outbox_health_changed",
 ]
-del _connection_loss, _prefetch_restored, _tasks, _worker_start
+del _connection_loss, _event_connection, _prefetch_restored, _tasks, _worker_start
