@@ -82,3 +82,10 @@ def is_halted(shop: Shop) -> bool:
     breaker = shop.tables.breaker.c
     found = (breaker.server == "silent") & (breaker.state == BreakerState.OPEN)
     return bool(shop.rows(shop.tables.breaker, found))
+
+
+def awaited() -> int:
+    """Count the batches of this process that have ended, but for a late reply."""
+    return sum(
+        thread.name == "outbox-late-reply" and thread.is_alive() for thread in threading.enumerate()
+    )

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from outbox.domain.delivery import breaker_timing as rules
 from outbox.domain.delivery.breaker_timing import Cause
+from outbox.domain.delivery.transaction import Phase
 from outbox.smtp import reply_reader
 from outbox.store.connection.database import Database
 from outbox.store.control import lease
@@ -18,21 +19,23 @@ from outbox.store.queries.sweep import preemption
 from outbox.worker.batch import todo
 from outbox.worker.batch.silence import late_reply
 from outbox.worker.drain import drain
-from tests.integration.blame.server import ClassServer
+from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.store.queries.test_lanes import swept
 from tests.integration.worker.silence.silent_content import (
     LEASE,
+    awaited,
+    have_the_process_go_on,
     silence,
     two_routes,
     write,
 )
-from tests.integration.worker.silence.test_silent_content import awaited
 from tests.integration.worker.silence.test_silent_server import (
     DEADLINE,
     statuses,
     until,
     workers,
 )
+from tests.support.servers.smtp.dialogue import Dialogue, HangupError
 from tests.support.shop.motion import server
 from tests.support.shop.shop import Shops
 from tests.support.waiting import wait_until
@@ -140,3 +143,28 @@ def test_it_gives_up_its_slot_and_its_probe_also_where_a_row_is_locked_at_that_m
             assert done == [False, True]
             one.released.set()
             until(shop, "bad", {"sent": 30})
+
+
+def test_its_result_is_recorded_before_quit_and_its_place_is_free_behind_it(
+    well: ClassServer, shops: Shops
+) -> None:
+    """A server may take its time with QUIT, too, and the email would be in doubt meanwhile."""
+    told: list[tuple[str, bool, int]] = []
+    with silence() as silent:
+        shop = shops.open(**two_routes(silent, well, connections=1), OUTBOX_SLOTS=1)
+
+        def reply_and_read(dialogue: Dialogue) -> None:
+            silent._wait(dialogue)
+            line = dialogue.line()
+            is_sent = statuses(shop, "bad") == {"sent": 1}
+            told.append((line, is_sent, len(shop.rows(shop.tables.lease))))
+            dialogue.say("221 bye")
+            raise HangupError
+
+        silent.habit = Habit(phase=Phase.DOT, answer=reply_and_read)
+        write(shop, "bad", 1)
+        with workers(shop, 1):
+            have_the_process_go_on(shop, silent)
+        silent.released.set()
+        wait_until(lambda: not awaited(), DEADLINE, "the thread to end")
+    assert told == [("QUIT", True, 1)]

@@ -16,10 +16,11 @@ from outbox.store.control.lease import has_slot
 from outbox.store.queries.sweep import preemption
 from outbox.worker.batch import todo
 from outbox.worker.drain import drain
-from tests.integration.blame.server import ClassServer, Habit
+from tests.integration.blame.server import ClassServer
 from tests.integration.store.leases import in_flight
 from tests.integration.worker.silence.silent_content import (
     LEASE,
+    awaited,
     have_the_process_go_on,
     is_halted,
     silence,
@@ -32,7 +33,6 @@ from tests.integration.worker.silence.test_silent_server import (
     until,
     workers,
 )
-from tests.support.servers.smtp.dialogue import Dialogue, HangupError
 from tests.support.shop.motion import server
 from tests.support.shop.shop import Shops
 from tests.support.waiting import wait_until
@@ -48,13 +48,6 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(todo, "SLOW", 0.3)
     monkeypatch.setattr(preemption, "_LEFT", 0.1)
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
-
-
-def awaited() -> int:
-    """Count the batches of this process that have ended, but for a late reply."""
-    return sum(
-        thread.name == "outbox-late-reply" and thread.is_alive() for thread in threading.enumerate()
-    )
 
 
 @pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
@@ -102,31 +95,6 @@ def test_the_late_reply_says_what_becomes_of_the_email(
         [attempt] = shop.rows(shop.tables.attempt, shop.tables.attempt.c.server == "silent")
         assert attempt.phase == Phase.DOT
         assert not shop.rows(shop.tables.lease)
-
-
-def test_its_result_is_recorded_before_quit_and_its_place_is_free_behind_it(
-    well: ClassServer, shops: Shops
-) -> None:
-    """A server may take its time with QUIT, too, and the email would be in doubt meanwhile."""
-    told: list[tuple[str, bool, int]] = []
-    with silence() as silent:
-        shop = shops.open(**two_routes(silent, well, connections=1), OUTBOX_SLOTS=1)
-
-        def reply_and_read(dialogue: Dialogue) -> None:
-            silent._wait(dialogue)
-            line = dialogue.line()
-            is_sent = statuses(shop, "bad") == {"sent": 1}
-            told.append((line, is_sent, len(shop.rows(shop.tables.lease))))
-            dialogue.say("221 bye")
-            raise HangupError
-
-        silent.habit = Habit(phase=Phase.DOT, answer=reply_and_read)
-        write(shop, "bad", 1)
-        with workers(shop, 1):
-            have_the_process_go_on(shop, silent)
-        silent.released.set()
-        wait_until(lambda: not awaited(), DEADLINE, "the thread to end")
-    assert told == [("QUIT", True, 1)]
 
 
 def test_the_emails_behind_it_go_over_the_same_server_which_is_not_halted(shops: Shops) -> None:
