@@ -12,7 +12,7 @@ from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.transitions.window import LOST
-from outbox.worker.batch.batch_end import BatchEnd
+from outbox.worker.batch.batch_end import BatchEnd, BatchReport
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
@@ -66,7 +66,9 @@ def test_a_batch_that_takes_too_long_gives_the_rest_back(shops: Shops, catcher: 
     # With its content: the next email's commands may be read before this one's reply is.
     catcher.reply_to_content = lambda _: now.__setitem__(0, now[0] + 8.0)
     (made,) = shop.claim()
-    send_batch(shop.runtime, made.token)
+    assert made.emails == 6
+    report = send_batch(shop.runtime, made.token)
+    assert (report, now, len(catcher.emails)) == (BatchReport(BatchEnd.TIME_UP, 2), [16.0], 2)
     assert shop.statuses() == ["sent"] * 2 + ["pending"] * 4
     assert shop.count(shop.tables.lease) == 0
 
