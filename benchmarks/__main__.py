@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 import traceback
-from pathlib import Path
+from collections.abc import Sequence
 
 import click
 import pytest
 
-from benchmarks import conditions, plot, table
+from benchmarks import conditions, plot, servers, table
 from benchmarks.bench import Bench
 from benchmarks.results import Part, Report
 from benchmarks.scenarios import ALL, SCENARIOS
 
-OUTPUT = Path(".bench")
+_FAILURES = (Exception, pytest.skip.Exception, pytest.fail.Exception)
+"""The tests' servers raise the last two where a program is missing: the last one in CI."""
 
 
 @click.command()
@@ -28,9 +29,10 @@ def main(only: str, rounds: int, scale: float, cores: int | None) -> None:
     unknown = sorted(set(chosen) - ALL.keys())
     if unknown:
         raise click.BadParameter(f"{', '.join(unknown)}: choose from {', '.join(ALL)}")
+    servers.check()
     conditions.pin(cores)
     report = Report(conditions.conditions(rounds=rounds, scale=scale))
-    path = OUTPUT / ("bench.json" if not only else f"bench-{'-'.join(chosen)}.json")
+    path = servers.OUTPUT / f"{_name(chosen if only else (), scale)}.json"
     for name in chosen:
         report.parts.append(_part(name, rounds, scale))
         report.save(path)  # a run takes an hour: if it breaks, what it has measured is kept
@@ -45,6 +47,11 @@ def main(only: str, rounds: int, scale: float, cores: int | None) -> None:
         raise SystemExit(1)
 
 
+def _name(chosen: Sequence[str], scale: float) -> str:
+    """Return the name of the files; what measures nothing replaces no measurement."""
+    return "-".join(["bench" if scale == 1 else "small", *chosen])
+
+
 def _part(name: str, rounds: int, scale: float) -> Part:
     """Run one scenario; if it fails, return the failure, so that the others still run."""
     click.echo(f"{name}:")
@@ -53,7 +60,7 @@ def _part(name: str, rounds: int, scale: float) -> Part:
         with Bench(rounds=rounds, scale=scale) as bench:
             rows = ALL[name](bench)
             remarks = tuple(bench.remarks)
-    except (Exception, pytest.skip.Exception) as error:  # noqa: BLE001  (it goes into the table)
+    except _FAILURES as error:
         traceback.print_exc()
         return Part(name, seconds=_since(begun), failure=f"{type(error).__name__}: {error}"[:300])
     return Part(name, tuple(rows), remarks, _since(begun))

@@ -11,6 +11,7 @@ from typing import Self
 
 import click
 
+from benchmarks import servers
 from benchmarks.results import Series
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.databases.postgres import Postgres
@@ -34,7 +35,7 @@ class Bench:
     @cached_property
     def postgres(self) -> Postgres:
         """A PostgreSQL with its default settings: fsync is on, and the data is on a disk."""
-        return self._stack.enter_context(Postgres())
+        return self._stack.enter_context(servers.postgres())
 
     @cached_property
     def redis(self) -> RedisServer:

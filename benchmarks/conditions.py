@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks import servers
+
 _PACKAGES = ("celery", "sqlalchemy", "psycopg", "flask", "flask-mail", "redis")
 
 
@@ -38,6 +40,8 @@ def conditions(*, rounds: int, scale: float) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "load_before": os.getloadavg()[0],
+        "servers": servers.versions(),
+        "file_system": servers.file_system(servers.OUTPUT),
         "packages": {name: version(name) for name in _PACKAGES},
     }
 

@@ -24,6 +24,8 @@ PAGE = Path("docs/performance.md")
 PLOT = Path("docs/performance.svg")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 _WIDTH = 120
+_CLIENT = {"redis": "redis-py"}
+"""What people call a package whose server has the same name."""
 
 _REMARKS = "What the scenarios said beside their figures:"
 _RUN = re.compile(r"(Measured .* rounds of )([a-z, ]+)( on .*)")
@@ -116,15 +118,19 @@ def published(page: str, reports: Iterable[Report]) -> tuple[str, str]:
 
 def _run(report: Report) -> Run:
     said = report.conditions
-    packages = ", ".join(f"{name} {number}" for name, number in said["packages"].items())
+    versions = said.get("servers", {}) | {
+        _CLIENT.get(name, name): number for name, number in said["packages"].items()
+    }
+    told = ", ".join(f"{name} {number}" for name, number in versions.items())
+    disk = f", data on {said['file_system']}" if "file_system" in said else ""
     changed = " with uncommitted changes" if said["changed"] else ""
     return Run(
         scenarios=tuple(part.scenario for part in report.parts),
         before=f"Measured {said['started']} at commit `{said['commit']}`{changed}:"
         f" {said['rounds']} rounds of ",
         after=f" on {said['cores']} of {said['cores_of_machine']} cores"
-        f" ({said['processor']}, {said['memory_gb']} GB, {said['system']}), Python"
-        f" {said['python']}, {packages}. The load before the run was {said['load_before']:.2f}.",
+        f" ({said['processor']}, {said['memory_gb']} GB, {said['system']}{disk}), Python"
+        f" {said['python']}, {told}. The load before the run was {said['load_before']:.2f}.",
     )
 
 

@@ -6,13 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.servers import OUTPUT
+
 HERE = Path(__file__).parent
-ROOT = Path(".bench")
 
 
 def python_of(peer: str) -> Path:
     """Return the Python of a peer's environment; make the environment if it is missing or old."""
-    directory, wanted = ROOT / peer, (HERE / f"{peer}.txt").read_text()
+    directory, wanted = OUTPUT / peer, (HERE / f"{peer}.txt").read_text()
     python, stamp = directory.absolute() / "bin" / "python", directory / "installed"
     if not stamp.exists() or stamp.read_text() != wanted:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(directory)], check=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from benchmarks import servers
 from benchmarks.bench import Bench
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_most
@@ -22,7 +23,7 @@ its sweep."""
 def run(bench: Bench) -> list[Row]:
     """Count a sweep's statements, then all that reaches the database while beat ticks."""
     with (
-        Postgres(options=("-c", "log_statement=all")) as postgres,
+        servers.postgres(("-c", "log_statement=all")) as postgres,
         ours(postgres.new_database(), bench.redis.url, 25, nudge=True) as made,
     ):
         sweep(made.runtime, lambda _: None)

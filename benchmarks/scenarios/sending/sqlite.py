@@ -9,6 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import rate
 from benchmarks.ours import ours
 from benchmarks.results import Row, Series, at_least, at_most
+from benchmarks.servers import OUTPUT
 from tests.support.servers.databases import sqlite
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 
@@ -30,9 +31,8 @@ def run(bench: Bench) -> list[Row]:
 
 def _drain(bench: Bench, emails: int, locked: list[float]) -> float:
     bench.redis.flushall()
-    Path(".bench").mkdir(exist_ok=True)
     # On the disk that holds the project: /tmp may be memory, where nothing is durable.
-    with TemporaryDirectory(dir=Path(".bench").absolute()) as directory, SmtpSink() as sink:
+    with TemporaryDirectory(dir=OUTPUT.absolute()) as directory, SmtpSink() as sink:
         url = sqlite.new_database(Path(directory))
         with ours(url, bench.redis.url, sink.port) as made:
             made.enqueue(range(emails))

@@ -42,6 +42,7 @@ class Server(ABC):
     directory: Path
     data: Path  # what a restart finds again
     durable: bool = True  # False: only the death of processes must be survived, so memory will do
+    disk: Path | None = None  # where durable data is; None: where temporary files are, maybe memory
     _process: "subprocess.Popen[bytes] | Warm | None" = None
     _leader: Member | None = None
     _frozen: frozenset[Member] = frozenset()
@@ -49,7 +50,7 @@ class Server(ABC):
 
     def __enter__(self) -> Self:
         self.directory = self._new_directory(None)
-        self.data = self._new_directory(None if self.durable else memory())
+        self.data = self._new_directory(self.disk if self.durable else memory())
         try:
             self.prepare()
             self.start()

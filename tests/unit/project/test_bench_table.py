@@ -29,7 +29,9 @@ def report(*rows: Row, scale: float = 1) -> Report:
         "memory_gb": 8,
         "system": "Linux",
         "python": "3.11",
-        "packages": {},
+        "servers": {"PostgreSQL": "18.4", "Redis": "6.2.14"},
+        "file_system": "ext4",
+        "packages": {"redis": "8.1.0"},
         "load_before": 0.1,
     }
     return Report(conditions, [Part("drain", rows, ("a remark",))])
@@ -112,6 +114,12 @@ def test_a_run_replaces_its_scenarios_and_leaves_the_others_as_they_are() -> Non
 def test_a_run_on_smaller_sizes_measures_nothing() -> None:
     with pytest.raises(click.ClickException, match="full size"):
         page(report(row(at_least(3)), scale=0.1))
+
+
+def test_a_run_names_its_servers_and_where_their_data_was() -> None:
+    told = " ".join(page(report(row())).split())
+    assert "PostgreSQL 18.4, Redis 6.2.14, redis-py 8.1.0." in told, "a server is no client"
+    assert "Linux, data on ext4)" in told
 
 
 def test_a_failure_stands_in_the_table() -> None:

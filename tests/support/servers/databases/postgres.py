@@ -36,9 +36,12 @@ class Postgres(LendingServer):
     owner: ClassVar[int | None] = UNPRIVILEGED
     watch: ClassVar[type[Watch]] = WatchedPostgres
 
-    def __init__(self, *, durable: bool = True, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *, durable: bool = True, options: Sequence[str] = (), disk: Path | None = None
+    ) -> None:
         self.port = free_port()
         self.durable = durable
+        self.disk = disk
         self._options = options
         self._templates: dict[Fill, str] = {}
         self._link: psycopg.Connection | None = None  # a new one for each statement costs 8 ms
@@ -48,7 +51,7 @@ class Postgres(LendingServer):
         super().__exit__(*reason)
 
     def prepare(self) -> None:
-        self._binaries = self._copy() if self.owner is not None else _site_packages() / _BINARIES
+        self._binaries = self._copy() if self.owner is not None else shipped()
         initdb: list[str | Path] = [self._binaries / "initdb", "--pgdata", self.data]
         initdb += ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"]
         initdb += ["--no-sync", "--no-instructions"]
@@ -143,6 +146,11 @@ class Postgres(LendingServer):
                     source / part, self.directory / part, ignore=shutil.ignore_patterns("include")
                 )
         return self.directory / _BINARIES
+
+
+def shipped() -> Path:
+    """Return where the package has PostgreSQL's programs."""
+    return _site_packages() / _BINARIES
 
 
 def _site_packages() -> Path:
