@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
@@ -15,6 +14,10 @@ from benchmarks import servers
 from benchmarks.results import Series
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.databases.postgres import Postgres
+
+
+class PeerFailed(Exception):
+    """A peer cannot be measured. All others can, so only its own rows are missing."""
 
 
 class Bench:
@@ -59,14 +62,20 @@ class Bench:
     ) -> dict[str, Series]:
         """Measure all contestants in turn, round after round; return a series for each.
 
-        Each round has a random order, so that no contestant always follows the same other one.
+        Each round has a random order, so that no contestant always follows the same other one. A
+        peer that fails has no series, and takes no further turn.
         """
-        figures: dict[str, list[float]] = defaultdict(list)
+        figures: dict[str, list[float]] = {name: [] for name in contestants}
         order = random.Random(1)
         for _ in range(rounds or self.rounds):
-            names = list(contestants)
+            names = list(figures)
             order.shuffle(names)
             for name in names:
-                figures[name].append(contestants[name]())
-                click.echo(f"    {name:<24}{figures[name][-1]:>10.1f} {unit}")
-        return {name: Series(name, unit, tuple(figures[name])) for name in contestants}
+                try:
+                    figures[name].append(contestants[name]())
+                except PeerFailed as error:
+                    del figures[name]
+                    self.remark(f"{name} failed, and its rows are missing: {error}")
+                else:
+                    click.echo(f"    {name:<24}{figures[name][-1]:>10.1f} {unit}")
+        return {name: Series(name, unit, tuple(taken)) for name, taken in figures.items()}

@@ -10,12 +10,20 @@ from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 STALL = 90.0
 """Seconds without a new email after which a contestant is given up."""
+_ENDED = 2.0
+"""The same for one whose processes have ended: the server has what they sent, and counts it."""
 
 _LOOK = 0.002
 _WARM_UP = 20
 
 
-def rate(sink: SmtpSink, emails: int, go: Callable[[], object]) -> float:
+def _always() -> bool:
+    return True
+
+
+def rate(
+    sink: SmtpSink, emails: int, go: Callable[[], object], alive: Callable[[], bool] = _always
+) -> float:
     """Start, wait for the last email, and return the emails per second.
 
     It counts from the first accepted email on: the time that a contestant takes to start is no part
@@ -23,14 +31,19 @@ def rate(sink: SmtpSink, emails: int, go: Callable[[], object]) -> float:
     """
     before = sink.accepted()
     go()
-    first = reached(sink, before + 1)
+    first = reached(sink, before + 1, alive=alive)
     begun = time.perf_counter()
-    last = reached(sink, before + emails)
+    last = reached(sink, before + emails, alive=alive)
     return (last - first) / (time.perf_counter() - begun)
 
 
-def reached(sink: SmtpSink, emails: int, look: float = _LOOK) -> int:
-    """Wait until the server has accepted so many emails; return how many it has then."""
+def reached(
+    sink: SmtpSink, emails: int, look: float = _LOOK, alive: Callable[[], bool] = _always
+) -> int:
+    """Wait until the server has accepted so many emails; return how many it has then.
+
+    Raises TimeoutError where no more come, and soon where `alive` tells that nobody sends any more.
+    """
     seen, since = -1, time.monotonic()
     while True:
         accepted = sink.accepted()
@@ -38,8 +51,8 @@ def reached(sink: SmtpSink, emails: int, look: float = _LOOK) -> int:
             return accepted
         if accepted != seen:
             seen, since = accepted, time.monotonic()
-        elif time.monotonic() - since > STALL:
-            raise TimeoutError(f"{accepted} of {emails} emails, and no more for {STALL:g} s")
+        elif (still := time.monotonic() - since) > (STALL if alive() else _ENDED):
+            raise TimeoutError(f"{accepted} of {emails} emails, and no more for {still:.0f} s")
         time.sleep(look)
 
 

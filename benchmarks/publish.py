@@ -67,14 +67,19 @@ class Figures:
         return cls(runs=runs, rows=rows, remarks=remarks)
 
     def with_run(self, report: Report) -> Figures:
-        """Return these figures with those of a run in the place of older ones."""
-        new = {part.scenario: part for part in report.parts}
+        """Return these figures with those of a run in the place of older ones.
+
+        A scenario that failed measured nothing: what was measured before stays.
+        """
+        new = {part.scenario: part for part in report.parts if not part.failure}
+        if not new:
+            return self
         older = [
             replace(run, scenarios=tuple(name for name in run.scenarios if name not in new))
             for run in self.runs
         ]
         return Figures(
-            runs=[*(run for run in older if run.scenarios), _run(report)],
+            runs=[*(run for run in older if run.scenarios), _run(report, tuple(new))],
             rows=self.rows | {name: table.lines(part) for name, part in new.items()},
             remarks=self.remarks | {name: list(part.remarks) for name, part in new.items()},
         )
@@ -116,7 +121,7 @@ def published(page: str, reports: Iterable[Report]) -> tuple[str, str]:
     return f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}", drawn
 
 
-def _run(report: Report) -> Run:
+def _run(report: Report, scenarios: tuple[str, ...]) -> Run:
     said = report.conditions
     versions = said.get("servers", {}) | {
         _CLIENT.get(name, name): number for name, number in said["packages"].items()
@@ -125,7 +130,7 @@ def _run(report: Report) -> Run:
     disk = f", data on {said['file_system']}" if "file_system" in said else ""
     changed = " with uncommitted changes" if said["changed"] else ""
     return Run(
-        scenarios=tuple(part.scenario for part in report.parts),
+        scenarios=scenarios,
         before=f"Measured {said['started']} at commit `{said['commit']}`{changed}:"
         f" {said['rounds']} rounds of ",
         after=f" on {said['cores']} of {said['cores_of_machine']} cores"

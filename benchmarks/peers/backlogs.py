@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import click
 from sqlalchemy import make_url
 
-from benchmarks.bench import Bench
+from benchmarks.bench import Bench, PeerFailed
 from benchmarks.load import HTML, TEXT
 from benchmarks.measure import rate
 from benchmarks.peers.environments import python_of
 from benchmarks.peers.process import PeerProcess, result_of
 from benchmarks.peers.smtplib_loop import SmtplibLoop
 from tests.support.servers.smtp.smtp_sink import SmtpSink
+
+_WORDS = 4000
+"""How much is shown of what a peer printed before it failed."""
 
 _TEXTS = {"BENCH_TEXT": TEXT, "BENCH_HTML": HTML}
 
@@ -69,8 +74,11 @@ def procrastinate(bench: Bench, emails: int) -> float:
 def post_office(bench: Bench, emails: int) -> float:
     """Return the rate of post_office with two processes of five threads."""
     python = python_of("post_office")
-    with SmtpSink() as sink:
-        environment = _post_office(bench) | {"BENCH_SMTP_PORT": str(sink.port)}
+    with SmtpSink() as sink, TemporaryDirectory() as directory:
+        environment = _post_office(bench) | {
+            "BENCH_SMTP_PORT": str(sink.port),
+            "BENCH_LOCK": str(Path(directory, "lock")),  # its own is the same for all on a machine
+        }
         script: list[str | Path] = [python, "run_post_office.py"]
         result_of([*script, "fill", str(emails)], environment)
         return _sent(sink, emails, [*script, "send"], environment)
@@ -106,4 +114,12 @@ def _sent(
             for process in processes:
                 started.enter_context(process)
 
-        return rate(sink, emails, go)
+        def alive() -> bool:
+            return any(process.running for process in processes)
+
+        try:
+            return rate(sink, emails, go, alive)
+        except TimeoutError as error:
+            for process in processes:
+                click.echo(process.printed()[-_WORDS:], err=True)
+            raise PeerFailed(str(error)) from error

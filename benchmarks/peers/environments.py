@@ -6,18 +6,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.bench import PeerFailed
 from benchmarks.servers import OUTPUT
 
 HERE = Path(__file__).parent
 
 
 def python_of(peer: str) -> Path:
-    """Return the Python of a peer's environment; make the environment if it is missing or old."""
-    directory, wanted = OUTPUT / peer, (HERE / f"{peer}.txt").read_text()
+    """Return the Python of a peer's environment; make the environment if it is missing or old.
+
+    It is old, too, once another Python runs the bench: all contestants have the same one.
+    """
+    directory, requirements = OUTPUT / peer, HERE / f"{peer}.txt"
     python, stamp = directory.absolute() / "bin" / "python", directory / "installed"
+    wanted = f"{sys.version}\n{requirements.read_text()}"
     if not stamp.exists() or stamp.read_text() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(directory)], check=True)
-        install: list[str | Path] = [
+        pip: list[str | Path] = [
             python,
             "-m",
             "pip",
@@ -25,6 +29,10 @@ def python_of(peer: str) -> Path:
             "-qq",
             "--disable-pip-version-check",
         ]
-        subprocess.run([*install, "-r", str(HERE / f"{peer}.txt")], check=True)
+        try:
+            subprocess.run([sys.executable, "-m", "venv", "--clear", str(directory)], check=True)
+            subprocess.run([*pip, "-r", str(requirements)], check=True)
+        except subprocess.CalledProcessError as error:
+            raise PeerFailed(f"its environment cannot be made ({error.returncode})") from error
         stamp.write_text(wanted)
     return python

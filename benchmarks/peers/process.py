@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import click
+
+from benchmarks.bench import PeerFailed
 from benchmarks.peers.environments import HERE
 from tests.support.servers.server import Server
 
@@ -30,6 +33,14 @@ class PeerProcess(Server):
     def working_directory(self) -> Path:
         return HERE
 
+    def start(self) -> None:
+        """Start it; what ends at once is told as what ends later."""
+        try:
+            super().start()
+        except RuntimeError as error:
+            click.echo(error, err=True)
+            raise PeerFailed("it ended at its start") from error
+
     def answers(self) -> bool:
         return True  # the first email will show it
 
@@ -42,6 +53,8 @@ def result_of(command: Sequence[str | Path], environment: Mapping[str, str]) -> 
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         text=True,
-        check=True,
+        check=False,
     )
+    if done.returncode:
+        raise PeerFailed(f"{Path(command[1]).name} exited with {done.returncode}")
     return done.stdout.strip()

@@ -93,6 +93,6 @@ def _timed(work: Callable[[int], None], emails: int) -> None:
 
 django.setup()
 if sys.argv[1] == "send":
-    call_command("send_queued_mail", processes=2, log_level=1)
+    call_command("send_queued_mail", processes=2, log_level=1, lockfile=os.environ["BENCH_LOCK"])
 else:
     _timed(fill if sys.argv[1] == "fill" else one_by_one, int(sys.argv[2]))

@@ -37,12 +37,18 @@ def run(bench: Bench) -> list[Row]:
     }
     rates = bench.rates(contestants)
     mine = rates[OURS]
-    targets = {"smtplib loop": 1.0, "post_office": 5.0, "Celery + Flask-Mail": 12.0}
+    targets = {
+        "smtplib loop": at_least(1.0),
+        "post_office": at_least(5.0),
+        "Celery + Flask-Mail": at_least(12.0),
+        "procrastinate": None,
+    }
     what = "drain, 2 processes"
     rows = [
-        Row("drain", what, mine, rates[name], at_least(limit)) for name, limit in targets.items()
+        Row("drain", what, mine, rates[name], target)
+        for name, target in targets.items()
+        if name in rates
     ]
-    rows.append(Row("drain", what, mine, rates["procrastinate"]))
     rows.append(Row("drain", f"{what}, W = 1", rates[W1], rates["smtplib loop"]))
     rows.append(Row("drain", f"{what}, bulk alone", rates[BULK], mine, at_least(0.9)))
     return rows

@@ -6,7 +6,7 @@ import time
 
 from benchmarks.bench import Bench
 from benchmarks.load import address, message
-from benchmarks.measure import quantile
+from benchmarks.measure import STALL, quantile
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_least, at_most
 from outbox.domain.scheduling.token_bucket import Rate
@@ -73,5 +73,7 @@ def _bulk_before(made: Ours, recorder: Recorder, number: int) -> int:
     made.app.db.session.commit()
     committed = time.monotonic()
     while not (accepted := recorder.at(address(number))):
+        if time.monotonic() - committed > STALL:
+            raise TimeoutError(f"an urgent email was not accepted within {STALL:g} s")
         time.sleep(0.002)
     return sum(committed < stamp.at < accepted for stamp in recorder.stamps())

@@ -127,6 +127,17 @@ def test_a_failure_stands_in_the_table() -> None:
     assert "failed: TimeoutError: no email" in table.plain(broken)
 
 
+def test_a_failure_replaces_no_figure() -> None:
+    measured = page(report(row(at_least(3))))
+    broken = Report(report().conditions, [Part("drain", failure="TimeoutError: no email")])
+    assert published(measured, [broken])[0] == measured
+    half = Report(report().conditions, [*broken.parts, Part("idle", (row(scenario="idle"),))])
+    after = published(measured, [half])[0]
+    assert "rounds of idle on" in after
+    assert after.count("| a drain |") == 2
+    assert "TimeoutError" not in after
+
+
 def test_the_page_keeps_what_is_around_the_figures() -> None:
     new = page(report(row()), old="old")
     assert new.startswith("before\n")
