@@ -5,10 +5,12 @@ A worker runs synchronous tasks in threads, and each thread keeps its SMTP conne
 
 from __future__ import annotations
 
+import asyncio
 import os
 import smtplib
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from email.message import EmailMessage
 
 import procrastinate
@@ -61,7 +63,14 @@ def fill(emails: int) -> None:
             )
 
 
+async def send() -> None:
+    """Send with as many threads as jobs at once; by default asyncio has four more than cores."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(CONCURRENCY))
+    async with app.open_async():
+        await app.run_worker_async(concurrency=CONCURRENCY)
+
+
 if sys.argv[1] == "fill":
     fill(int(sys.argv[2]))
 else:
-    app.run_worker(concurrency=CONCURRENCY)
+    asyncio.run(send())
