@@ -32,6 +32,8 @@ def main(only: str, rounds: int, scale: float, cores: int | None) -> None:
     servers.check()
     conditions.pin(cores)
     report = Report(conditions.conditions(rounds=rounds, scale=scale))
+    if doubt := conditions.disturbed(report.conditions):
+        click.echo(f"The load is {report.conditions['load_before']:.2f}. {doubt}")
     path = servers.OUTPUT / f"{_name(chosen if only else (), scale)}.json"
     for name in chosen:
         report.parts.append(_part(name, rounds, scale))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,9 @@ from typing import Any
 from benchmarks import servers
 
 _PACKAGES = ("celery", "sqlalchemy", "psycopg", "flask", "flask-mail", "redis")
+
+QUIET = 0.5
+"""The load of a machine that has nothing else to do, at most."""
 
 
 def pin(cores: int | None) -> None:
@@ -44,6 +48,13 @@ def conditions(*, rounds: int, scale: float) -> dict[str, Any]:
         "file_system": servers.file_system(servers.OUTPUT),
         "packages": {name: version(name) for name in _PACKAGES},
     }
+
+
+def disturbed(said: Mapping[str, Any]) -> str:
+    """Return what to say where the machine was at work before the run; empty where it was not."""
+    if said["load_before"] <= QUIET:
+        return ""
+    return "So other work ran on the machine, and the figures may be worse for it."
 
 
 def _processor() -> str:

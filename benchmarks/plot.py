@@ -61,7 +61,7 @@ def _bar(row: Cells, y: int) -> str:
     return (
         f'<text x="{_LEFT - 10}" y="{centre + 4}" text-anchor="end">{escape(label)}</text>'
         f'<rect x="{x:.1f}" y="{y + 5}" width="{width:.1f}" height="{_LINE - 10}"'
-        f' fill="{"#3a7d5c" if verdict == MET else "#b4513e"}"/>'
+        f' fill="{"#3a7d5c" if verdict.startswith(MET) else "#b4513e"}"/>'
         f'<line x1="{low:.1f}" y1="{centre}" x2="{high:.1f}" y2="{centre}" stroke="#000000"/>'
         f'<text x="{_WIDTH - _RIGHT + 8}" y="{centre + 4}">{escape(figure)}</text>'
     )

@@ -1,7 +1,8 @@
 """`python -m benchmarks.publish [.bench/bench.json …]`: put runs into docs/performance.md.
 
 A run replaces the figures of its scenarios; those of the others stay, with the conditions of their
-own run. The plot beside the page is drawn from the same table. Figures are never typed by hand.
+own run, whose letter stands in each row. A scenario that failed replaces nothing. The plot beside
+the page is drawn from the same table. Figures are never typed by hand.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Self
 
 import click
 
 from benchmarks import plot, table
+from benchmarks.conditions import disturbed
 from benchmarks.results import Report, load
 from benchmarks.scenarios import ALL
 from benchmarks.table import Cells
@@ -28,7 +31,7 @@ _CLIENT = {"redis": "redis-py"}
 """What people call a package whose server has the same name."""
 
 _REMARKS = "What the scenarios said beside their figures:"
-_RUN = re.compile(r"(Measured .* rounds of )([a-z, ]+)( on .*)")
+_RUN = re.compile(r"(?:Run [A-Z]+: )?([Mm]easured .* rounds of )([a-z, ]+)( on .*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +42,9 @@ class Run:
     before: str  # the text before their names, and the one behind
     after: str
 
-    def __str__(self) -> str:
-        return f"{self.before}{', '.join(self.scenarios)}{self.after}"
+    def told(self, mark: str) -> str:
+        """Return the paragraph; the mark stands in the rows of the run, too."""
+        return f"Run {mark}: {self.before}{', '.join(self.scenarios)}{self.after}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +67,9 @@ class Figures:
             scenario, _, said = " ".join(remark[2:].split()).partition(": ")
             remarks.setdefault(scenario, []).append(said)
         found = [match for block in blocks if (match := _RUN.fullmatch(block))]
-        runs = [Run(scenarios=tuple(m[2].split(", ")), before=m[1], after=m[3]) for m in found]
-        return cls(runs=runs, rows=rows, remarks=remarks)
+        return cls(
+            runs=_last_of_each([_read(match) for match in found]), rows=rows, remarks=remarks
+        )
 
     def with_run(self, report: Report) -> Figures:
         """Return these figures with those of a run in the place of older ones.
@@ -74,23 +79,22 @@ class Figures:
         new = {part.scenario: part for part in report.parts if not part.failure}
         if not new:
             return self
-        older = [
-            replace(run, scenarios=tuple(name for name in run.scenarios if name not in new))
-            for run in self.runs
-        ]
         return Figures(
-            runs=[*(run for run in older if run.scenarios), _run(report, tuple(new))],
+            runs=_last_of_each([*self.runs, _run(report, tuple(new))]),
             rows=self.rows | {name: table.lines(part) for name, part in new.items()},
             remarks=self.remarks | {name: list(part.remarks) for name, part in new.items()},
         )
 
     def __str__(self) -> str:
-        cells = table.markdown(self.rows, list(ALL))
+        marks = {
+            name: _mark(place) for place, run in enumerate(self.runs) for name in run.scenarios
+        }
+        cells = table.markdown(self.rows, list(ALL), marks)
         if not self.runs:
             return f"No run at full size has been published yet.\n\n{cells}"
         picture = f"![Each figure against its target]({PLOT.name})"
         remarks = (f"- {name}: {said}" for name in ALL for said in self.remarks.get(name, ()))
-        conditions = (_filled(str(run)) for run in self.runs)
+        conditions = (_filled(run.told(_mark(place))) for place, run in enumerate(self.runs))
         told = [_REMARKS, "\n".join(map(_filled, remarks))]
         return "\n\n".join([*conditions, cells, picture, *told])
 
@@ -99,7 +103,8 @@ class Figures:
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 def main(paths: tuple[Path, ...]) -> None:
     """Render the figures of runs into the documentation, in the order of the runs."""
-    page, drawn = published(PAGE.read_text(), [load(path) for path in paths])
+    reports = sorted(map(load, paths), key=lambda report: str(report.conditions["started"]))
+    page, drawn = published(PAGE.read_text(), reports)
     PAGE.write_text(page)
     PLOT.write_text(drawn)
 
@@ -121,6 +126,30 @@ def published(page: str, reports: Iterable[Report]) -> tuple[str, str]:
     return f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}", drawn
 
 
+def _read(found: re.Match[str]) -> Run:
+    before, scenarios, after = found.groups()
+    return Run(
+        scenarios=tuple(scenarios.split(", ")), before=before[0].lower() + before[1:], after=after
+    )
+
+
+def _last_of_each(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs with each scenario in the last one alone: its rows are of that one."""
+    kept: list[Run] = []
+    seen: set[str] = set()
+    for run in reversed(runs):
+        left = tuple(name for name in run.scenarios if name not in seen)
+        seen.update(left)
+        if left:
+            kept.insert(0, replace(run, scenarios=left))
+    return kept
+
+
+def _mark(place: int) -> str:
+    """Return the letter of the first, the second … run."""
+    return ascii_uppercase[place]
+
+
 def _run(report: Report, scenarios: tuple[str, ...]) -> Run:
     said = report.conditions
     versions = said.get("servers", {}) | {
@@ -131,11 +160,12 @@ def _run(report: Report, scenarios: tuple[str, ...]) -> Run:
     changed = " with uncommitted changes" if said["changed"] else ""
     return Run(
         scenarios=scenarios,
-        before=f"Measured {said['started']} at commit `{said['commit']}`{changed}:"
+        before=f"measured {said['started']} at commit `{said['commit']}`{changed}:"
         f" {said['rounds']} rounds of ",
         after=f" on {said['cores']} of {said['cores_of_machine']} cores"
         f" ({said['processor']}, {said['memory_gb']} GB, {said['system']}{disk}), Python"
-        f" {said['python']}, {told}. The load before the run was {said['load_before']:.2f}.",
+        f" {said['python']}, {told}. The load before the run was {said['load_before']:.2f}."
+        + (f" {doubt}" if (doubt := disturbed(said)) else ""),
     )
 
 

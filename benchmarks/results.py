@@ -57,6 +57,7 @@ class Row:
     target: Target | None = None
     note: str = ""
     paired: bool = False  # many short turns: the two of a turn had the same speed of the machine
+    worst: bool = False  # the most of all rounds counts: what may never be more
 
     @property
     def value(self) -> float:
@@ -64,6 +65,8 @@ class Row:
 
         Where it is `paired`, it is the median of the ratios of each turn.
         """
+        if self.worst:
+            return max(self.ours.values)
         if self.beside is None:
             return self.ours.median
         if self.paired:
@@ -92,6 +95,13 @@ class Row:
     def met(self) -> bool | None:
         """Whether the target is met; None without a target."""
         return None if self.target is None else self.target.is_met(self.value)
+
+    @property
+    def within_spread(self) -> bool:
+        """Whether some rounds met the target and some did not: another run may say otherwise."""
+        if self.target is None or self.worst:
+            return False
+        return len({self.target.is_met(end) for end in self.spread}) > 1
 
 
 @dataclass(frozen=True)
@@ -122,7 +132,12 @@ class Report:
         document = asdict(self)
         for part, written in zip(self.parts, document["parts"], strict=True):
             for row, entry in zip(part.rows, written["rows"], strict=True):
-                entry |= {"value": row.value, "spread": row.spread, "met": row.met}
+                entry |= {
+                    "value": row.value,
+                    "spread": row.spread,
+                    "met": row.met,
+                    "within_spread": row.within_spread,
+                }
         path.write_text(json.dumps(document, indent=2) + "\n")
 
 
@@ -151,6 +166,7 @@ def _row(document: dict[str, Any]) -> Row:
         target=Target(**document["target"]) if document["target"] else None,
         note=document["note"],
         paired=document["paired"],
+        worst=document.get("worst", False),
     )
 
 

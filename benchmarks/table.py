@@ -9,8 +9,12 @@ from benchmarks.results import Part, Report, Row, Series
 Cells = tuple[str, ...]
 
 HEADER: Cells = ("scenario", "what", "ours", "beside", "figure", "spread", "target", "")
-NOT_MEASURED, ONE_ROUND, MET = "not yet measured", "one round", "met"
+NOT_MEASURED, ONE_ROUND = "not yet measured", "one round"
+MET, NOT_MET = "met", "not met"
+WITHIN = ", within the spread"
+"""Behind a verdict: not every round had the same."""
 _RULE: Cells = ("---",) * len(HEADER)
+_RUN = "run"
 
 
 def lines(part: Part) -> list[Cells]:
@@ -31,20 +35,27 @@ def plain(report: Report) -> str:
     return "\n".join([aligned[0], "-" * len(aligned[0]), *aligned[1:]])
 
 
-def markdown(rows: Mapping[str, Sequence[Cells]], scenarios: Sequence[str]) -> str:
-    """Return the table for the documentation, with a line for each scenario that is missing."""
-    all_rows = [HEADER, _RULE]
+def markdown(
+    rows: Mapping[str, Sequence[Cells]], scenarios: Sequence[str], marks: Mapping[str, str]
+) -> str:
+    """Return the table for the documentation, with a line for each scenario that is missing.
+
+    A mark, by the scenario, tells of which run a row is.
+    """
+    all_rows = [(*HEADER, _RUN), (*_RULE, _RULE[0])]
     for name in scenarios:
-        all_rows += rows.get(name) or [(name, NOT_MEASURED, *[""] * 6)]
+        found = rows.get(name) or [(name, NOT_MEASURED, *[""] * 6)]
+        all_rows += ((*cells, marks.get(name, "")) for cells in found)
     return "\n".join(
         f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in all_rows
     )
 
 
 def read(text: str) -> Iterator[Cells]:
-    """Yield the cells of the figures that a table for the documentation has."""
+    """Yield the cells of the figures that a table for the documentation has, without the mark."""
     for line in text.splitlines():
         cells = tuple(cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|"))
+        cells = cells[: len(HEADER)]
         if len(cells) == len(HEADER) and cells not in (HEADER, _RULE) and cells[1] != NOT_MEASURED:
             yield cells
 
@@ -61,8 +72,14 @@ def _cells(row: Row) -> Cells:
         f"{number(row.value)} {unit}",
         ONE_ROUND if single else f"{number(low)} to {number(high)}",
         _target(row),
-        {True: MET, False: "not met", None: ""}[row.met],
+        _verdict(row),
     )
+
+
+def _verdict(row: Row) -> str:
+    if row.met is None:
+        return ""
+    return (MET if row.met else NOT_MET) + (WITHIN if row.within_spread else "")
 
 
 def _median(series: Series) -> str:

@@ -76,7 +76,7 @@ def test_where_turns_are_many_the_figure_and_its_spread_are_of_their_ratios() ->
 
 
 def test_what_was_not_measured_says_so() -> None:
-    lines = page(report(row(at_least(3)))).splitlines()
+    lines = page(report(row(at_least(2)))).splitlines()
     assert any("| drain | a drain |" in line and "| met |" in line for line in lines)
     assert sum(table.NOT_MEASURED in line for line in lines) == len(ALL) - 1
     assert "No run at full size" in page()
@@ -90,8 +90,9 @@ def test_runs_of_different_scenarios_stand_in_one_table_with_the_conditions_of_e
     shown = page(
         Report(first.conditions, [*first.parts, Part("lanes", (row(scenario="lanes"),))]), later
     )
-    assert "at commit `abc`: 3 rounds of lanes on 2" in shown, "the other's figures are older"
-    assert "at commit `def`: 3 rounds of idle, drain on 2" in shown
+    text = " ".join(shown.split())
+    assert "at commit `abc`: 3 rounds of lanes on 2" in text, "the other's figures are older"
+    assert "at commit `def`: 3 rounds of idle, drain on 2" in text
     assert shown.count("| a drain |") == 3, "one of each scenario"
     assert shown.count(table.NOT_MEASURED) == len(ALL) - 3
     assert "`abc`" not in page(first, later), "nothing of that run is left"
@@ -109,6 +110,59 @@ def test_a_run_replaces_its_scenarios_and_leaves_the_others_as_they_are() -> Non
     assert after.count("| idle | not yet measured |") == 1
     assert "longer than a line" in before
     assert "longer than a line" not in after
+
+
+def test_each_row_says_of_which_run_it_is() -> None:
+    first = report(row())
+    second = Report(first.conditions | {"commit": "def"}, [Part("idle", (row(scenario="idle"),))])
+    shown = page(first, second)
+    assert "Run A: measured 2026-01-01 at commit `abc`" in shown
+    assert "Run B: measured 2026-01-01 at commit `def`" in shown
+    lines = [line for line in shown.splitlines() if "| a drain |" in line]
+    assert [line.split("|")[-2].strip() for line in lines] == ["A", "B"]
+    assert published(shown, [])[0] == shown
+
+
+def test_a_scenario_that_stands_in_two_runs_is_kept_in_the_last_alone() -> None:
+    """As on a page of before rows had marks."""
+    old = "\n\n".join(
+        f"Measured 2026-01-0{day} at commit `{commit}`: 3 rounds of {names} on 2 of 2 cores."
+        for day, commit, names in (
+            (1, "abc", "drain, idle"),
+            (2, "def", "drain, lanes"),
+            (3, "fed", "drain"),
+        )
+    )
+    row_of_old = "| drain | a drain | 1 x |  | 1 x | one round | ≥ 1 | met |"
+    shown = page(old=f"{old}\n\n{row_of_old}")
+    assert "Run A: measured 2026-01-01 at commit `abc`: 3 rounds of idle on" in shown
+    assert "Run B: measured 2026-01-02 at commit `def`: 3 rounds of lanes on" in shown
+    assert "Run C: measured 2026-01-03 at commit `fed`: 3 rounds of drain on" in shown
+    assert f"{row_of_old} C |" in shown
+    assert published(shown, [])[0] == shown
+
+
+def test_a_verdict_that_not_every_round_has_says_so() -> None:
+    def verdict(*rows: Row) -> list[str]:
+        return [cells[-1] for cells in table.lines(Part("drain", rows))]
+
+    assert verdict(row(at_least(2)), row(at_least(3)), row(at_least(4)), row(at_least(11))) == [
+        "met",
+        "met, within the spread",
+        "not met, within the spread",
+        "not met",
+    ]
+
+
+def test_of_what_may_never_be_more_the_worst_round_counts() -> None:
+    worst = Row("drain", "a drain", OURS, target=at_most(110), worst=True)
+    assert (worst.value, worst.met, worst.within_spread) == (120, False, False)
+
+
+def test_a_run_beside_other_work_says_so() -> None:
+    loud = Report(report().conditions | {"load_before": 0.6}, [Part("drain", (row(),))])
+    assert "was 0.60. So other work ran" in " ".join(page(loud).split())
+    assert "other work" not in page(report(row()))
 
 
 def test_a_run_on_smaller_sizes_measures_nothing() -> None:
