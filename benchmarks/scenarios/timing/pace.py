@@ -30,15 +30,18 @@ def run(bench: Bench) -> list[Row]:
         least, highest = extremes([at for at in moments if at > moments[0] + _BEGINNING], WINDOW)
         fewest.append(least / RATE.within(WINDOW))
         most.append(highest / RATE.within(WINDOW))
-        ahead.append(quantile(bulk, 0.5))
-        bench.remark(f"{least} to {highest} in any {WINDOW:g} s; bulk before urgent: {bulk}")
+        ahead.append(max(bulk))
+        bench.remark(
+            f"{least} to {highest} in any {WINDOW:g} s; bulk before each of {len(bulk)} urgent"
+            f" emails: {quantile(bulk, 0.5)} in the median, at most {max(bulk)}"
+        )
     note = f"of {RATE.within(WINDOW)} in any {WINDOW:g} s, four processes"
     lowest, top = (Series("this project", "x", tuple(values)) for values in (fewest, most))
-    before = Series("this project", "emails", tuple(ahead))
+    before, limit = Series("this project", "emails", tuple(ahead)), at_most(RATE.chunk)
     return [
         Row("pace", "the fewest at 50 a second", lowest, target=at_least(0.95), note=note),
         Row("pace", "the most at 50 a second", top, target=at_most(1.05), note=note),
-        Row("pace", "bulk before an urgent email, p50", before, target=at_most(RATE.chunk)),
+        Row("pace", "bulk before an urgent email, at most", before, target=limit, worst=True),
     ]
 
 
