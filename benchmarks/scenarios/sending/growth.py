@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 from benchmarks import fill, plans
 from benchmarks.bench import Bench
+from benchmarks.instruments.lending import outbox_on
 from benchmarks.load import message
 from benchmarks.measure import rate
-from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_least, at_most
 from benchmarks.scenarios.sending.drain import drain
-from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 EMAILS = 20_000
 FINISHED = 5_000_000
@@ -31,8 +29,8 @@ def run(bench: Bench) -> list[Row]:
     with outbox_on(bench, due) as (made, _):
         fill.backlog(made, max(bench.size(BACKLOG), 2 * emails * bench.rounds))
     rows = [
-        looks(bench, old, f"rows read by a sweep, {_BEHIND}", emails),
-        looks(bench, due, f"rows read by a sweep, {_BEFORE}", 0),
+        *looks("growth", bench, old, _BEHIND, emails),
+        *looks("growth", bench, due, _BEFORE, 0),
     ]
     contestants: dict[str, Callable[[], float]] = {
         _EMPTY: partial(drain, bench, emails),
@@ -43,14 +41,6 @@ def run(bench: Bench) -> list[Row]:
     for name in (_BEHIND, _BEFORE):
         rows.append(Row("growth", f"drain, {name}", rates[name], rates[_EMPTY], at_least(0.9)))
     return rows
-
-
-@contextmanager
-def outbox_on(bench: Bench, url: str) -> Iterator[tuple[Ours, SmtpSink]]:
-    """Lend the outbox on this database, and the server that it sends to."""
-    bench.redis.flushall()
-    with SmtpSink() as sink, ours(url, bench.redis.url, sink.port) as made:
-        yield made, sink
 
 
 def behind(bench: Bench, url: str, emails: int) -> float:
@@ -71,8 +61,8 @@ def before(bench: Bench, url: str, emails: int) -> float:
         return figure
 
 
-def looks(bench: Bench, url: str, what: str, emails: int, *, scenario: str = "growth") -> Row:
-    """Count the emails that one survey, with its count, and one claim read.
+def looks(scenario: str, bench: Bench, url: str, where: str, emails: int) -> list[Row]:
+    """Count the emails, and the pages, that one survey, with its count, and one claim read.
 
     So many new emails are due by then. The planner's statistics do not know them, as after a real
     newsletter.
@@ -83,6 +73,13 @@ def looks(bench: Bench, url: str, what: str, emails: int, *, scenario: str = "gr
         fill.settle(made)
         limit = 2 * plans.most(made)  # the survey counts so far, and the claim finds its batch
     for name, plan in found.items():
-        bench.remark(f"{what}: {name}: {plan}")
-    total = float(sum(found[name].rows for name in ("survey", "count", "claim")))
-    return Row(scenario, what, Series("survey and claim", "rows", (total,)), target=at_most(limit))
+        bench.remark(f"a sweep, {where}: {name}: {plan}")
+    sweep = [found[name] for name in ("survey", "count", "claim")]
+    rows, pages = (
+        Series("survey and claim", unit, (float(sum(getattr(plan, unit) for plan in sweep)),))
+        for unit in ("rows", "pages")
+    )
+    return [
+        Row(scenario, f"rows read by a sweep, {where}", rows, target=at_most(limit)),
+        Row(scenario, f"pages read by a sweep, {where}", pages),
+    ]

@@ -12,11 +12,11 @@ from statistics import mean
 from sqlalchemy import text
 
 from benchmarks.bench import Bench
+from benchmarks.instruments.lending import outbox_on
 from benchmarks.measure import rate
-from benchmarks.ours import Ours, ours
+from benchmarks.ours import Ours
 from benchmarks.results import Row, Series, at_least, at_most
 from benchmarks.scenarios.sending.drain import drain
-from tests.support.servers.smtp.smtp_sink import SmtpSink
 
 SECONDS = 120
 RATE = 200
@@ -32,7 +32,7 @@ def run(bench: Bench) -> list[Row]:
     """Watch the backlog while the horizon is held; then drain a backlog while it is still held."""
     emails = bench.size(EMAILS, least=200)
     url = bench.postgres.new_database()
-    with _outbox(bench, url) as (made, _), pinned(made):
+    with outbox_on(bench, url, nudge=True) as (made, _), pinned(made):
         left = _under_load(made, bench.size(SECONDS, least=10))
         made.stop()
         made.finish_claims()
@@ -100,15 +100,8 @@ def _watch(made: Ours, waiting: list[int], seconds: float) -> None:
             waiting.append(int(made.scalar(_WAITING)))
 
 
-@contextmanager
-def _outbox(bench: Bench, url: str, *, nudge: bool = True) -> Iterator[tuple[Ours, SmtpSink]]:
-    bench.redis.flushall()
-    with SmtpSink() as sink, ours(url, bench.redis.url, sink.port, nudge=nudge) as made:
-        yield made, sink
-
-
 def _drain(bench: Bench, url: str, emails: int) -> float:
-    with _outbox(bench, url, nudge=False) as (made, sink):
+    with outbox_on(bench, url) as (made, sink):
         made.enqueue(range(emails))
         made.worker()
         return rate(sink, emails, made.sweep)

@@ -9,11 +9,11 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 
 from benchmarks.bench import Bench
+from benchmarks.instruments.lending import outbox_on
 from benchmarks.measure import rate
-from benchmarks.ours import Ours, ours
+from benchmarks.ours import Ours
 from benchmarks.results import Row, Series, at_least, at_most
 from outbox.worker.purge import purge_all
-from tests.support.servers.smtp.smtp_sink import SmtpSink
 from tests.support.shop.many import Reading, finish
 
 EMAILS = 20_000
@@ -47,7 +47,7 @@ def run(bench: Bench) -> list[Row]:
 
 def fill(url: str, bench: Bench, emails: int) -> None:
     """Write so many sent emails, each with a content and an attempt of its own."""
-    with _outbox(url, bench) as (made, _):
+    with outbox_on(bench, url) as (made, _):
         finish(made.engine, 1, emails)
         if made.engine.dialect.name == "postgresql":
             made.run("VACUUM (ANALYZE)", "CHECKPOINT")
@@ -66,18 +66,11 @@ def drain(
     older_than: float = -FOREVER,
 ) -> float:
     """Send a backlog of so many emails; with a list, purge meanwhile and add how fast that was."""
-    with _outbox(url, bench) as (made, sink):
+    with outbox_on(bench, url) as (made, sink):
         made.enqueue(range(emails))
         made.worker()
         with nullcontext() if removed is None else _purging(made, removed, older_than):
             return rate(sink, emails, made.sweep)
-
-
-@contextmanager
-def _outbox(url: str, bench: Bench) -> Iterator[tuple[Ours, SmtpSink]]:
-    bench.redis.flushall()
-    with SmtpSink() as sink, ours(url, bench.redis.url, sink.port) as made:
-        yield made, sink
 
 
 @contextmanager
@@ -114,7 +107,7 @@ def reads(
         nonlocal done
         done = remove(made, emails, older_than=older_than)
 
-    with _outbox(url, bench) as (made, _):
+    with outbox_on(bench, url) as (made, _):
         read = Reading(made.engine).of(partial(work, made))["rows"]
     figure = Series("rows read", "rows", (read / max(1, _ROWS * done),))
     return Row(scenario, "rows read for each row removed", figure, target=at_most(10))

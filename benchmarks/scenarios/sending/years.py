@@ -12,11 +12,12 @@ from functools import partial
 from benchmarks import fill
 from benchmarks.bench import Bench
 from benchmarks.instruments import months
+from benchmarks.instruments.lending import outbox_on
 from benchmarks.ours import Ours
 from benchmarks.results import Row, Series, at_least
 from benchmarks.scenarios.sending import purge
 from benchmarks.scenarios.sending.drain import drain
-from benchmarks.scenarios.sending.growth import before, behind, looks, outbox_on
+from benchmarks.scenarios.sending.growth import before, behind, looks
 
 EMAILS = 20_000
 FINISHED = 50_000_000
@@ -44,7 +45,7 @@ def _backlog(bench: Bench) -> list[Row]:
         fill.backlog(made, max(bench.size(BACKLOG), 4 * _TIMES * emails * bench.rounds))
         _told(bench, made, "20 million due")
     rows = [
-        looks(bench, url, "rows read by a sweep, 20 million due", 0, scenario="years"),
+        *looks("years", bench, url, "20 million due", 0),
         _beside(bench, "drain out of 20 million due", partial(before, bench, url, emails)),
     ]
     bench.postgres.drop_database(url)
@@ -66,7 +67,7 @@ def measured(bench: Bench, url: str) -> list[Row]:
     emails = bench.size(EMAILS, least=200)
     work = partial(behind, bench, url, emails)
     rows = [
-        looks(bench, url, "rows read by a sweep, 50 million finished", emails, scenario="years"),
+        *looks("years", bench, url, "50 million finished", emails),
         _beside(bench, "drain, 50 million finished", work),
         *_purge(bench, url, emails),
     ]
