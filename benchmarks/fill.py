@@ -40,7 +40,8 @@ def finished(made: Ours, rows: int, changes: Mapping[str, str] = MappingProxyTyp
     They share one content: bodies may have been purged before the records, and no drain reads them.
     """
     template = _template(made)
-    moment = "now() - g * interval '30 days' / " + str(rows)
+    # Ids grow with time, as where people enqueue: a search by time reckons with it.
+    moment = f"now() - ({rows} - g) * interval '30 days' / {rows}"
     made.run(
         _UNCHECKED,
         f"UPDATE outbox_email SET status = 'sent', due_at = NULL, finished_at = now()"

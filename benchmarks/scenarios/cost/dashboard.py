@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
 from flask.testing import FlaskClient
@@ -38,6 +39,18 @@ SELECT span, extract(epoch FROM now())::int / span * (span / 60) - step * (span 
     5, 'sent', 0, bin, 100
 FROM (VALUES (60, 2880), (3600, 9600)) spans (span, steps), generate_series(0, steps - 1) step,
     (VALUES ('mx-1:25'), ('mx-2:25')) servers (server), generate_series(0, 20) bin
+"""
+
+
+_BARRED = """
+INSERT INTO outbox_suppression (address, reason, created_at)
+SELECT 'gone-' || g || '@example.net', 'by hand', now() - g * interval '1 minute'
+FROM generate_series(1, 100000) g
+"""
+_DONE = """
+INSERT INTO outbox_audit (at, who, action, what, result)
+SELECT now() - (100000 - g) * interval '1 minute', 'somebody', 'retry', '{}', 'done'
+FROM generate_series(1, 100000) g
 """
 
 
@@ -78,7 +91,8 @@ def _fill(made: Ours, messages: int, backlog: int) -> None:
     made.app.outbox.restored()
     fill.backlog(made, backlog)
     made.run(
-        fill.lookups(), _STATS, "VACUUM (ANALYZE) outbox_lookup", "VACUUM (ANALYZE) outbox_stat"
+        *(fill.lookups(), _STATS, _BARRED, _DONE),
+        *(f"VACUUM (ANALYZE) outbox_{table}" for table in ("stat", "suppression", "audit")),
     )
     fill.settle(made)
 
@@ -98,13 +112,13 @@ def _pages(made: Ours) -> dict[str, str]:
         "by Message-ID": {"q": message_id},
         "by subject": {"q": str(made.scalar("SELECT subject FROM outbox_content LIMIT 1"))},
         "by status": {"status": "failed"},
-        "by tag": {"tag": "none"},
+        "by tag": {"tag": NEWS},
         "of a group of problems": {
             "status": "failed",
             "reply": "551 5.1.1",
             "domain": "example.com",
         },
-        "by time": {"since": "2020-01-01", "status": "sent"},
+        "by time": {"since": _day(20), "until": _day(10), "status": "sent"},
     }
     pages = {
         "overview": "/",
@@ -122,6 +136,11 @@ def _pages(made: Ours) -> dict[str, str]:
         "audit": "/audit",
     }
     return {SCRAPE: "/metrics", **{what: f"/outbox{path}" for what, path in pages.items()}}
+
+
+def _day(ago: int) -> str:
+    """Return the day that was so many days ago; all messages are of the last thirty."""
+    return (datetime.now(UTC) - timedelta(days=ago)).date().isoformat()
 
 
 def _measured(client: FlaskClient, pages: Mapping[str, str]) -> dict[str, float]:
