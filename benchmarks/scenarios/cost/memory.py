@@ -110,7 +110,7 @@ def _enqueue_peak(bench: Bench, rows: int, kind: str) -> float:
     script = [
         sys.executable,
         "-m",
-        "benchmarks.enqueue_peak",
+        "benchmarks.instruments.enqueue_peak",
         url,
         bench.redis.url,
         kind,

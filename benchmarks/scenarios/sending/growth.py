@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks import fill, plans
+from benchmarks import fill
 from benchmarks.bench import Bench
+from benchmarks.instruments import plans
 from benchmarks.instruments.lending import outbox_on
 from benchmarks.load import message
 from benchmarks.measure import rate
