@@ -19,7 +19,7 @@ from . import holding
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
-_NOTHING = HeldGlance(emails=0, groups=(), more_groups=0, first=())
+_NOTHING = HeldGlance(emails=0, more=False, groups=(), more_groups=0, first=())
 
 
 def shown(runtime: Runtime, *, groups: int, emails: int) -> HeldGlance:

@@ -28,6 +28,7 @@ class HeldGlance:
     """What a page shows of the held emails."""
 
     emails: int  # how many there are; at most 10,000 are counted
+    more: bool  # whether there may be more, in these groups and in others
     groups: tuple[HeldEmails, ...]  # of those that were counted, by tag and priority, most first
     more_groups: int  # how many groups were not asked for
     first: tuple[EmailSummary, ...]  # some of the held emails, the oldest first
@@ -49,6 +50,7 @@ def glance(connection: Connection, database: Database, *, groups: int, emails: i
     largest = sorted(_merged(found), key=lambda one: (-one.emails, one.tag or "", one.priority))
     return HeldGlance(
         emails=len(ids),
+        more=len(ids) >= MOST_COUNTED,
         groups=tuple(largest[:groups]),
         more_groups=max(0, len(largest) - groups),
         first=_summaries(connection, database, sorted(ids)[:emails]),

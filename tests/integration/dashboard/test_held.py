@@ -11,6 +11,7 @@ from outbox import Priority, Status
 from outbox.dashboard import Role
 from outbox.dashboard.controls import held
 from outbox.flask_ext.management import corrections
+from outbox.store.instance import held as glances
 from outbox.store.queries import id_steps
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import message
@@ -56,6 +57,26 @@ def test_it_shows_what_is_held_by_tag_and_priority(
     page = desk.get("/held").text
     assert "And 1 smaller group." in page
     assert "The first 2" in page
+
+
+def test_where_not_all_are_counted_no_number_and_no_button_tells_less_than_it_does(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = datetime.now(UTC) + timedelta(days=1)
+    for tag, options in (("b", {}), ("b", {}), ("b", {"send_at": later}), ("b", {}), ("c", {})):
+        desk.enqueue(message(), tag=tag, priority=Priority.NORMAL, **options)
+    desk.shop.outbox.restored()
+    for most, told in ((6, "5 messages"), (3, "3+ messages")):
+        monkeypatch.setattr(glances, "MOST_COUNTED", most)
+        page = desk.get("/held").text
+        assert f"{told} are held" in page
+        (row,) = re.findall(r"<tr><td>.*?>b<.*?</tr>", page, re.DOTALL)
+        assert ("3+ messages" in row and "1+ scheduled" in row) is (most == 3)
+        assert ("4 messages" in row and "1 scheduled" in row) is (most == 6)
+        assert ("Release all of it" in row and "Release all of b, normal" in row) is (most == 3)
+        assert ("There may be other groups" in page) is (most == 3)
+        assert (">c</a>" in page) is (most == 6)
+    assert "4 messages" in desk.followed("/held/release", "/held", tag="b", priority="normal")
 
 
 def test_the_overview_leads_to_it(desk: Desk) -> None:
