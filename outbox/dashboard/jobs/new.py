@@ -7,9 +7,8 @@ from flask.typing import ResponseReturnValue
 
 from ...domain.jobs.order import Action
 from ...flask_ext.app.state import state_of
-from ...flask_ext.jobs.starting import DryRun, MoreNow
+from ...flask_ext.jobs.starting import DryRun, MoreNow, OthersNow, Seen, dry_run_to_start
 from ...flask_ext.jobs.starting import start as start_job
-from ...flask_ext.jobs.verbs import Jobs
 from ...store.jobs.walk import Count
 from ...store.report_records import Job
 from ..access.role import Role
@@ -29,40 +28,45 @@ def add_to(site: Site) -> None:
 def index() -> ResponseReturnValue:
     """Count, and change nothing."""
     form = SearchForm.read(request.args)
-    found = Jobs().dry_run(request.args.get("action", ""), **form.filters()[0])
+    runtime, action = state_of().runtime, request.args.get("action", "")
+    found, seen = dry_run_to_start(runtime, action, form.filters()[0])
     return render(
         "jobs/new.html",
         found=found,
         filters=form.filled,
         words=WORDS[found.action],
         is_more="more" in request.args,
+        is_others="others" in request.args,
         may_be_twice=found.action is Action.RETRY and form.fields["status"] == "unknown",
         plan_field=FIELD,
-        plan=_plan(found, form).sign(),
+        plan=_plan(found, seen, form).sign(),
     )
 
 
 def start() -> ResponseReturnValue:
     """Start exactly what was counted: nothing else of the form is read.
 
-    If more messages fit by now, nothing is started, and the visitor is to look again.
+    If more messages fit by now, or others, nothing is started, and the visitor is to look again.
     """
     plan = Plan.read(request.form.get(FIELD, ""), visitor().who)
     try:
         made = _started(plan)
-    except MoreNow:
-        return redirect(here("new_index", **plan.filters, action=plan.action, more=1), 303)
+    except MoreNow as refusal:
+        why = "others" if isinstance(refusal, OthersNow) else "more"
+        return redirect(here("new_index", **plan.filters, action=plan.action, **{why: 1}), 303)
     return redirect(here("job_show", job_id=made.id), 303)
 
 
-def _plan(found: DryRun, form: SearchForm) -> Plan:
+def _plan(found: DryRun, seen: Seen, form: SearchForm) -> Plan:
     return Plan(
         who=visitor().who,
         action=found.action.value,
         filters=form.filled,
         upto=found.upto,
-        emails=found.emails,
-        more=found.more,
+        emails=seen.fits.emails,
+        more=seen.fits.more,
+        stuck=seen.stuck.emails,
+        more_stuck=seen.stuck.more,
     )
 
 
@@ -70,5 +74,5 @@ def _started(plan: Plan) -> Job:
     filters = SearchForm.read(plan.filters).filters()[0]
     state = state_of()
     state.refuse_own_write()
-    seen = Count(plan.emails, plan.more)
+    seen = Seen(Count(plan.emails, plan.more), Count(plan.stuck, plan.more_stuck))
     return start_job(state.runtime, plan.action, filters, plan.upto, plan.who, seen)

@@ -1,7 +1,7 @@
 """The plan that a dry run gives to its form: signed, so that what is started is what was shown.
 
 It names the visitor, the action, the filters, the place up to which messages were counted, and how
-many they were. It says nothing of its own beyond what its page shows.
+many they were. It says nothing beyond what its page and a search show.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Plan:
     upto: str
     emails: int
     more: bool  # whether there may be more
+    stuck: int  # how many would fit, too, if somebody retried them
+    more_stuck: bool
 
     def sign(self) -> str:
         """Return the plan as a text that nobody else can make."""

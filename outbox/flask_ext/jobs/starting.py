@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -33,18 +33,36 @@ class DryRun:
     upto: str  # give it to `start_job`: then emails that come later are left as they are
 
 
+class Seen(NamedTuple):
+    """What a person has seen in a dry run, and what could take its place."""
+
+    fits: Count
+    stuck: Count  # failed and unknown emails, which a cancellation is for once they are retried
+
+
 class MoreNow(Exception):
     """More emails fit than a person has seen in a dry run, or may fit: no job was started."""
+
+
+class OthersNow(MoreNow):
+    """Others may fit, because somebody has retried or resolved some since: no job was started."""
 
 
 def dry_run(runtime: Runtime, action: Any, filters: dict[str, Any]) -> DryRun:
     """Count what a job would change, and change nothing."""
     database, order = runtime.database, _order(runtime, action, filters)
+    return database.read(lambda c: _counted(_from_now(c, database, order))[0])
 
-    def look(connection: Connection) -> DryRun:
-        upto = beginning(connection, database)
-        found = Walk(connection=connection, database=database, order=order, upto=upto).count()
-        return DryRun(action=order.action, emails=found.emails, more=found.more, upto=str(upto))
+
+def dry_run_to_start(runtime: Runtime, action: Any, filters: dict[str, Any]) -> tuple[DryRun, Seen]:
+    """Return the dry run, and what `start` compares with what is there then."""
+    database, order = runtime.database, _order(runtime, action, filters)
+
+    def look(connection: Connection) -> tuple[DryRun, Seen]:
+        walk = _from_now(connection, database, order)
+        stuck = walk.stuck()  # first: an email that is retried between both looks is in both
+        told, fits = _counted(walk)
+        return told, Seen(fits, stuck)
 
     return database.read(look)
 
@@ -55,18 +73,19 @@ def start(
     filters: dict[str, Any],
     upto: Any,
     by: Any,
-    seen: Count | None = None,
+    seen: Seen | None = None,
 ) -> Job:
     """Write a job, and wake a sweep that begins with it.
 
     The place `upto` does not say all that a person has `seen`. An email before it may have been
-    committed later, or may have come back to a status that the action is for. Raises MoreNow then.
+    committed later, or may have come back to a status that the action is for. Raises MoreNow then,
+    or OthersNow.
     """
     database, order = runtime.database, _order(runtime, action, filters)
     deed, given = deed_of(by, "start job"), _place(upto)
     found = database.read(lambda c: _found(c, database, order, given))
-    if seen is not None and found["count"].exceeds(seen):
-        raise MoreNow
+    if seen is not None:
+        _compare(found["count"], database.read(lambda c: _stuck(c, database, order, found)), seen)
     made = run_bounded(database, lambda c: _written(c, database, order, deed, found))
     _wake(runtime)
     return made
@@ -116,6 +135,35 @@ def _order(runtime: Runtime, action: Any, filters: dict[str, Any]) -> Order:
     if filters.get("subject") is not None and runtime.settings.encryption_keys:
         raise InvalidMessage("subject", "is not indexed, because subjects are encrypted")
     return Order.check(runtime.settings.indexed, action, **filters)
+
+
+def _from_now(connection: Connection, database: Database, order: Order) -> Walk:
+    upto = beginning(connection, database)
+    return Walk(connection=connection, database=database, order=order, upto=upto)
+
+
+def _counted(walk: Walk) -> tuple[DryRun, Count]:
+    found, upto = walk.count(), str(walk.upto)
+    told = DryRun(action=walk.order.action, emails=found.emails, more=found.more, upto=upto)
+    return told, found
+
+
+def _stuck(
+    connection: Connection, database: Database, order: Order, found: dict[str, Any]
+) -> Count:
+    return Walk(connection=connection, database=database, order=order, upto=found["upto"]).stuck()
+
+
+def _compare(fits: Count, stuck: Count, seen: Seen) -> None:
+    """Raise MoreNow or OthersNow if there is what the person has not seen, or may be.
+
+    While some of what was seen goes out, as many others may be retried. No count of what fits tells
+    of that.
+    """
+    if fits.exceeds(seen.fits):
+        raise MoreNow
+    if not seen.fits.more and fits.emails and stuck.lacks(seen.stuck):
+        raise OthersNow
 
 
 def _found(

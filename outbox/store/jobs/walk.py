@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, case, func, select
@@ -46,6 +46,10 @@ class Count(NamedTuple):
         """
         return not seen.more and (self.more or self.emails > seen.emails)
 
+    def lacks(self, seen: Count) -> bool:
+        """Return whether there are fewer emails than before, as far as a comparison is possible."""
+        return not seen.more and not self.more and self.emails < seen.emails
+
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
@@ -86,6 +90,22 @@ class Walk:
             if found > MOST_COUNTED or looked_at < among_so_many:
                 break
         return Count(min(found, MOST_COUNTED), found > MOST_COUNTED or looked_at == among_so_many)
+
+    def stuck(self) -> Count:
+        """Count the failed and unknown emails that a cancellation is for once they are retried.
+
+        They have needed a person since before `upto`. So the number falls with each that is
+        retried, and never rises.
+        """
+        if self.order.action is not Action.CANCEL:
+            return Count(0, False)
+        each = [self._retried(status).count() for status in Action.RETRY.statuses]
+        return Count(sum(one.emails for one in each), any(one.more for one in each))
+
+    def _retried(self, status: Status) -> Walk:
+        """Return the walk through the emails that fit but for this status of theirs."""
+        filters = replace(self.order.filters, status=status)
+        return replace(self, order=Order(action=Action.RETRY, filters=filters))
 
     def _count(self, leading: Candidates, most: int) -> tuple[int, int]:
         """Return how many candidates there are, up to `most`, and how many the order is for.

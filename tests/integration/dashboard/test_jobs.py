@@ -14,7 +14,7 @@ from outbox.dashboard import Role
 from outbox.dashboard.jobs import plan as plans
 from outbox.store.jobs import walk
 from outbox.worker.jobs import run_jobs
-from tests.integration.store.jobs.work import written
+from tests.integration.store.jobs.work import end, written
 from tests.support.shop.shop import addresses, message, newsletter
 
 from .desk import HOSTILE, Desk
@@ -181,6 +181,25 @@ def test_what_comes_back_after_the_dry_run_is_not_withdrawn_unseen(desk: Desk) -
     assert "Nothing was started" in page
     assert "Withdraw: 3 messages" in page
     assert desk.shop.outbox.jobs() == ()
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("filters", [{"tag": "a"}, PENDING | {"since": "2026-01-01"}])
+def test_what_comes_back_in_the_place_of_what_went_out_is_not_withdrawn_unseen(
+    desk: Desk, filters: dict[str, str]
+) -> None:
+    failed = [*written(desk.shop, 2, tag="a"), *written(desk.shop, 1, Status.UNKNOWN, tag="a")]
+    waiting = written(desk.shop, 3, Status.PENDING, tag="a")
+    plan = plan_of(desk, **{"action": "cancel"} | filters)
+    desk.shop.later(5)
+    end(desk.shop, waiting[:1], Status.SENT)
+    end(desk.shop, waiting[1:], Status.FAILED)  # as many as are retried: a count hides those
+    desk.shop.outbox.retry(failed[1:])
+    page = desk.followed("/jobs/start", "/pauses", plan=plan)
+    assert "Nothing was started. Other messages may fit by now" in page
+    assert "Withdraw: 2 messages" in page
+    assert desk.shop.outbox.jobs() == ()
+    assert "0 withdrawn" in desk.followed("/jobs/start", "/pauses", plan=plan_in(page))
 
 
 def test_fewer_than_the_dry_run_has_shown_are_withdrawn(desk: Desk) -> None:
