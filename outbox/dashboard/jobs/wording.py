@@ -16,6 +16,7 @@ class Words:
     button: str
     done: str  # of so many messages
     is_final: bool = False  # nobody can take it back
+    ends: str = ""  # how those end with which it is done, if not all end alike
 
 
 WORDS = {
@@ -32,6 +33,8 @@ WORDS = {
         button="Withdraw them",
         done="withdrawn",
         is_final=True,
+        ends="What is withdrawn ends as cancelled. But a message in doubt ends as unknown, and one"
+        " of which a recipient has a copy ends as sent.",
     ),
     Action.AS_SENT: Words(
         title="Resolve as sent",

@@ -44,6 +44,7 @@ def show() -> ResponseReturnValue:
     return _page(
         arguments.get("tag", "").strip(),
         stopped=arguments.get("stopped", type=int),
+        otherwise=arguments.get("otherwise", 0, type=int),
         locked=arguments.get("locked", 0, type=int),
     )
 
@@ -58,6 +59,7 @@ def stop() -> ResponseReturnValue:
     tag, done = form.get("tag", ""), _stop(form.get("tag", ""), form.get("after", type=int))
     so_far = {
         "stopped": form.get("stopped", 0, type=int) + done.changed,
+        "otherwise": form.get("otherwise", 0, type=int) + done.otherwise,
         "locked": form.get("locked", 0, type=int) + done.locked,
     }
     if done.next is None:
@@ -73,7 +75,7 @@ def _stop(tag: str, after: int | None) -> Part:
 
 
 def _page(
-    tag: str, *, stopped: int | None, locked: int, goes_on: int | None = None
+    tag: str, *, stopped: int | None, otherwise: int, locked: int, goes_on: int | None = None
 ) -> ResponseReturnValue:
     found = reports.newsletter(state_of().runtime, tag) if 0 < len(tag) <= MAX_TAG else None
     line = None if found is None else Line.of(found)
@@ -84,6 +86,7 @@ def _page(
         tag=tag,
         line=line,
         stopped=stopped,
+        otherwise=otherwise,
         locked=locked,
         goes_on=goes_on,
     )

@@ -133,18 +133,28 @@ class Part:
     changed: int
     locked: int  # emails that another transaction holds
     next: int | None  # the place behind which the next part begins; None: that was the last one
+    otherwise: int = 0  # emails that ended, but not as `work` counts it
 
 
-def do_part(database: Database, work: Change[int], walk: Walk, after: int | None) -> Part:
-    """Change the next emails of a walk, in a time that a request may take."""
+def do_part(
+    database: Database,
+    work: Change[int],
+    walk: Walk,
+    after: int | None,
+    otherwise: Collection[int] = (),
+) -> Part:
+    """Change the next emails of a walk, in a time that a request may take.
+
+    The `work` may add to `otherwise` the emails that it has changed and does not count.
+    """
     changed, locked = 0, 0
     for _ in range(MOST_STEPS):
         step = database.read(partial(read_step, database=database, walk=walk, after=after))
         done, others = in_parts(database, work, list(parts(step.ids)))
         changed, locked, after = changed + done, locked + len(others), step.next
-        if after is None or changed >= MOST_CHANGED:
+        if after is None or changed + len(otherwise) >= MOST_CHANGED:
             break
-    return Part(changed=changed, locked=locked, next=after)
+    return Part(changed=changed, locked=locked, next=after, otherwise=len(otherwise))
 
 
 def in_parts(

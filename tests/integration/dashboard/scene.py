@@ -109,3 +109,11 @@ def ended(shop: Shop, tag: str, status: Status, readers: int) -> None:
         ids = connection.execute(chosen).scalars().all()
         for values in steps:
             connection.execute(sa.update(email).where(email.c.id.in_(ids)).values(**values))
+
+
+def doubt(shop: Shop) -> None:
+    """Let each email that waits be in doubt: a copy of it may have arrived."""
+    email = shop.tables.email
+    waits = sa.update(email).where(email.c.status == Status.PENDING)
+    with shop.engine.begin() as connection:
+        connection.execute(waits.values(unknown_count=1, attempts=1))

@@ -18,6 +18,7 @@ from tests.integration.store.jobs.work import end, written
 from tests.support.shop.shop import addresses, message, newsletter
 
 from .desk import HOSTILE, Desk
+from .scene import doubt
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -200,6 +201,19 @@ def test_what_comes_back_in_the_place_of_what_went_out_is_not_withdrawn_unseen(
     assert "Withdraw: 2 messages" in page
     assert desk.shop.outbox.jobs() == ()
     assert "0 withdrawn" in desk.followed("/jobs/start", "/pauses", plan=plan_in(page))
+
+
+def test_a_withdrawal_tells_that_a_message_in_doubt_is_not_cancelled(desk: Desk) -> None:
+    written(desk.shop, 1, Status.PENDING)
+    doubt(desk.shop)
+    told = "a message in doubt ends as unknown"
+    page = desk.get("/jobs/new", **PENDING).text
+    assert told in page
+    desk.post("/jobs/start", "/pauses", plan=plan_in(page))
+    run_jobs(desk.shop.runtime)
+    assert desk.shop.statuses() == ["unknown"]
+    assert told in desk.get("/jobs/1").text
+    assert told not in desk.get("/jobs/new", action="retry", status="unknown").text
 
 
 def test_fewer_than_the_dry_run_has_shown_are_withdrawn(desk: Desk) -> None:

@@ -17,7 +17,7 @@ from tests.support.shop.shell import stuck
 from tests.support.shop.shop import message
 
 from .desk import HOSTILE, Desk
-from .scene import ended, send
+from .scene import doubt, ended, send
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -109,6 +109,24 @@ def test_a_request_stops_a_bounded_part_and_its_page_goes_on(
     assert found == [5, 1, 0]
     assert "9 messages are cancelled." in desk.client.get(answer.headers["Location"]).text
     assert sum(int(one.result.split()[0]) for one in desk.shop.outbox.audit()) == 9
+
+
+@pytest.mark.databases("sqlite", "postgresql")
+def test_what_ends_as_unknown_is_told_and_counts_to_a_requests_bound(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(id_steps, "LOOK", 1)
+    monkeypatch.setattr(corrections, "MOST_CHANGED", 2)
+    send(desk.shop, "news", 3)
+    doubt(desk.shop)
+    path, found = "/newsletters/tag?tag=news", r'name="(tag|after|stopped|otherwise)" value="(\w+)"'
+    page = desk.post("/newsletters/stop", path, 200, tag="news").text
+    assert desk.shop.statuses() == ["pending", "unknown", "unknown"]
+    fields = dict(re.findall(found, page[page.index("data-goes-on") :]))
+    page = desk.followed("/newsletters/stop", path, **fields)
+    assert "3 messages ended as unknown or sent, and not as cancelled" in page
+    assert "Nothing of it was left" not in page
+    assert figures(page)["unknown"] == "3"
 
 
 @pytest.mark.databases("postgresql")

@@ -29,4 +29,5 @@ def stop_part(runtime: Runtime, tag: Any, after: Any, by: str) -> Part:
     waits = email.status.in_(sources(Status.CANCELLED))
     walk = Walk(tag=name, wanted=waits, newest_first=True)
     work = Withdrawal(deed=deed_of(by, "cancel", tag=name))
-    return do_part(runtime.database, work, walk, None if after is None else one_id(after))
+    place = None if after is None else one_id(after)
+    return do_part(runtime.database, work, walk, place, work.others)
