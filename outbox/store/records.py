@@ -209,7 +209,8 @@ class Depth:
 class TagFinding(NamedTuple):
     """A number that one statement found of a tag, or the ends of its emails."""
 
-    what: str  # "ends"; of its "newest" emails, of a "sample", or of a "problem", by status
+    what: str  # "ends"; of its "newest" emails, of a "sample", or of a "problem", by status;
+    # "needy": of how many that need a person, of whatever tag, its own are told
     tag: str
     status: str
     emails: int

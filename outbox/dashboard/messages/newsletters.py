@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flask import abort, redirect, request
 from flask.typing import ResponseReturnValue
@@ -134,13 +134,19 @@ def _figures(one: TagProgress) -> Iterator[Figure]:
     yield _figure(one, "sent", statuses.get(Status.SENT, 0), Status.SENT)
     yield _figure(one, "waiting", one.waiting)
     for status, tone in ((Status.FAILED, "bad"), (Status.UNKNOWN, "late")):
-        emails = one.problems.get(status, 0)
-        yield Figure(
-            label=status, text=bounded(emails), is_some=emails > 0, status=status, tone=tone
-        )
+        yield _problem(one, status, tone)
     for status in (Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED):
         if emails := statuses.get(status, 0):
             yield _figure(one, status, emails, status)
+
+
+def _problem(one: TagProgress, status: Status, tone: str) -> Figure:
+    """Return how many failed, or are unknown; where not all of these are counted, their share."""
+    emails, sampled = one.problems.get(status, 0), one.statuses.get(status, 0)
+    if one.more_problems and (sampled or not emails):
+        return replace(_figure(one, status, sampled, status), tone=tone)
+    text = bounded(emails, one.more_problems)
+    return Figure(label=status, text=text, is_some=emails > 0, status=status, tone=tone)
 
 
 def _figure(one: TagProgress, label: str, emails: int, status: Status | None = None) -> Figure:

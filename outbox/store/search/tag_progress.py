@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 
 from ...domain.delivery.status import LEASED, NEEDS_PERSON, Status
 from ..backend import backend_of
@@ -31,6 +31,7 @@ class TagProgress:
     is_counted: bool
     statuses: Mapping[Status, int]  # of all emails; if they are not counted, of a sample
     problems: Mapping[Status, int]  # failed, unknown; among those that came to need a person last
+    more_problems: bool  # whether there may be more of these than `problems` has
     first_at: datetime  # when its first and its last email were enqueued
     last_at: datetime
 
@@ -55,8 +56,12 @@ def tag_progress(
     if all(one.is_counted for one in found):
         return tuple(found)
     problems = _problems(connection, database, tags, depth.problems)
+    more = sum(counts.total() for counts in problems.values()) >= depth.problems
     return tuple(
-        one if one.is_counted else replace(one, problems=problems.get(one.tag, {})) for one in found
+        one
+        if one.is_counted
+        else replace(one, problems=problems.get(one.tag, {}), more_problems=more)
+        for one in found
     )
 
 
@@ -65,15 +70,18 @@ def _together(
 ) -> Iterator[TagProgress]:
     """Yield the progress of each tag of which something was found."""
     ends, numbers = dict[str, tuple[datetime, datetime]](), dict[tuple[str, str], Counter[Status]]()
+    needy = 0
     for one in found:
         if one.first_at is not None and one.last_at is not None:
             ends[one.tag] = utc(one.first_at), utc(one.last_at)
+        elif one.what == "needy":
+            needy = one.emails
         else:
             numbers.setdefault((one.what, one.tag), Counter())[Status(one.status)] += one.emails
     for tag in tags:
         if tag in ends:
             of_tag = {what: numbers.get((what, tag), Counter()) for what in _KINDS}
-            yield _told(tag, *ends[tag], of_tag, depth)
+            yield _told(tag, *ends[tag], of_tag, needy, depth)
 
 
 _KINDS = ("newest", "sample", "problem")
@@ -84,6 +92,7 @@ def _told(
     first_at: datetime,
     last_at: datetime,
     found: Mapping[str, Counter[Status]],
+    needy: int,
     depth: Depth,
 ) -> TagProgress:
     newest, emails = found["newest"], found["newest"].total()
@@ -94,6 +103,7 @@ def _told(
         is_counted=is_counted,
         statuses=newest if is_counted else found["sample"],
         problems=_needing(newest) if is_counted else found["problem"],
+        more_problems=not is_counted and needy >= depth.problems,
         first_at=first_at,
         last_at=last_at,
     )
@@ -125,6 +135,7 @@ def _progress(
         is_counted=emails <= depth.counted,
         statuses=statuses,
         problems=_needing(statuses),
+        more_problems=False,
         first_at=moments[first],
         last_at=moments[last],
     )
@@ -143,18 +154,18 @@ def _counted(connection: Connection, database: Database, tag: str, most: int) ->
 
 def _problems(
     connection: Connection, database: Database, tags: Collection[str], most: int
-) -> dict[str, Counter[Status]]:
-    """Return by tag how many emails need a person, among the last of them."""
+) -> dict[str | None, Counter[Status]]:
+    """Return by tag how many emails need a person, among the last of them; None: of other tags."""
     email = database.tables.email.c
     last = (
-        select(email.tag, email.status)
+        select(case((email.tag.in_(tags), email.tag)).label("tag"), email.status)
         .where(email.attention_at.is_not(None))
         .order_by(email.attention_at.desc(), email.id.desc())
         .limit(most)
         .subquery()
     )
-    counts = select(last.c.tag, last.c.status, func.count()).where(last.c.tag.in_(tags))
-    found = dict[str, Counter[Status]]()
+    counts = select(last.c.tag, last.c.status, func.count())
+    found = dict[str | None, Counter[Status]]()
     for tag, status, emails in connection.execute(counts.group_by(last.c.tag, last.c.status)):
         found.setdefault(tag, Counter())[Status(status)] = emails
     return found

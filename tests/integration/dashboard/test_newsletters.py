@@ -13,6 +13,8 @@ from outbox.dashboard.messages import newsletters
 from outbox.flask_ext.management import corrections
 from outbox.flask_ext.management.newsletters import reports
 from outbox.store.queries import id_steps
+from outbox.store.records import Depth
+from tests.integration.store.jobs.work import end
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import message
 
@@ -68,6 +70,29 @@ def test_many_messages_are_told_by_a_sample(desk: Desk, monkeypatch: pytest.Monk
     assert figures(page) == {"sent": "25 %", "waiting": "50 %", "failed": "100", "unknown": "0"}
     assert "100+ messages" in page
     assert "are not counted" in page
+
+
+@pytest.mark.each_database
+def test_what_failed_before_many_others_is_told_by_the_sample(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "IN_LIST", Depth(counted=10, sample=20, problems=25))
+    for tag, emails in (("long ago", 20), ("late", 40), ("few", 200)):
+        send(desk.shop, tag, emails)
+        desk.shop.later(1)
+        ended(desk.shop, tag, Status.FAILED, 20 if emails < 200 else 0)
+    one = desk.shop.rows(desk.shop.tables.email)[61]  # the sample of `few` has the one before it
+    end(desk.shop, [one.id], Status.FAILED)
+
+    def failed_of(tag: str) -> str:
+        page = desk.get("/newsletters").text
+        return figures(page[page.index(f">{tag}<") :])["failed"]
+
+    told = {tag: failed_of(tag) for tag in ("long ago", "late", "few")}
+    assert told == {"long ago": "100 %", "late": "50 %", "few": "1+"}
+    monkeypatch.setattr(reports, "IN_LIST", Depth(counted=10, sample=20, problems=42))
+    told = {tag: failed_of(tag) for tag in ("long ago", "late", "few")}
+    assert told == {"long ago": "20", "late": "20", "few": "1"}
 
 
 def test_the_rest_is_stopped_by_one_click(desk: Desk) -> None:

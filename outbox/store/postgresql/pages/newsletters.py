@@ -77,6 +77,10 @@ WITH RECURSIVE tagged AS MATERIALIZED (
     SELECT tag, first, last, step FROM large
     UNION ALL
     SELECT tag, id + step, last, step FROM probe WHERE id + step <= last
+), needy AS MATERIALIZED (
+    SELECT e.tag, e.status FROM {email} AS e
+    WHERE e.attention_at IS NOT NULL AND EXISTS (SELECT FROM large)
+    ORDER BY e.attention_at DESC, e.id DESC LIMIT {problems}
 )
 SELECT 'ends' AS what, tag, '' AS status, 0 AS emails, first_at, last_at FROM tagged
 UNION ALL
@@ -87,11 +91,10 @@ SELECT 'sample', probe.tag, found.status, count(*), NULL, NULL FROM probe CROSS 
         AND e.tag <= probe.tag ORDER BY e.tag, e.id LIMIT 1
 ) AS found GROUP BY probe.tag, found.status
 UNION ALL
-SELECT 'problem', last.tag, last.status, count(*), NULL, NULL FROM (
-    SELECT e.tag, e.status FROM {email} AS e
-    WHERE e.attention_at IS NOT NULL AND EXISTS (SELECT FROM large)
-    ORDER BY e.attention_at DESC, e.id DESC LIMIT {problems}
-) AS last JOIN large USING (tag) GROUP BY last.tag, last.status
+SELECT 'problem', tag, needy.status, count(*), NULL, NULL FROM needy JOIN large USING (tag)
+    GROUP BY tag, needy.status
+UNION ALL
+SELECT 'needy', tag, '', (SELECT count(*) FROM needy), NULL, NULL FROM large
 """
 
 
