@@ -7,7 +7,9 @@ from flask.typing import ResponseReturnValue
 
 from ...domain.errors import InvalidMessage
 from ...domain.header.address import MAX_ADDRESS
+from ...flask_ext.app.state import state_of
 from ...flask_ext.management.management import Management
+from ...flask_ext.management.privacy.erase import is_erased
 from ...store.report_records import Suppression
 from ...store.schema.column_types import REASON_LENGTH
 from ..access.role import Role
@@ -35,17 +37,19 @@ def index() -> ResponseReturnValue:
 def _page(**more: object) -> tuple[str, int]:
     """Return the page; `more` is what came of a form."""
     address, after = _field("address"), _field("after")
-    problem, found = "", tuple[Suppression, ...]()
+    problem, found, erased = "", tuple[Suppression, ...](), False
     try:
         found = Management().suppressed(
             address=address or None, after=after or None, limit=PAGE + 1
         )
+        erased = bool(address) and is_erased(state_of().runtime, address)
     except InvalidMessage as error:
         problem = str(error)
     values: dict[str, object] = {
         "entries": found[:PAGE],
         "more": len(found) > PAGE,
         "address": address,
+        "erased": erased,
         "after": after,
         "problem": problem,
         "added": "",

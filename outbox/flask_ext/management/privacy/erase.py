@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from ....domain.config.search_terms import Term
 from ....domain.delivery.status import FINISHED, Status
-from ....domain.header.address import check_address
+from ....domain.header.address import check_address, suppression_key
 from ....store.bounded_waits import run_bounded
 from ....store.connection.database import Database
 from ....store.connection.row_locks import on_free
@@ -78,6 +78,12 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
         left=dict(sorted(tally.left.items())),
         was_suppressed=was_suppressed,
     )
+
+
+def is_erased(runtime: Runtime, address: Any) -> bool:
+    """Return whether there is a tombstone of the person, so that no email goes there."""
+    key, database = suppression_key(check_address(address, "address")), runtime.database
+    return key in database.read(lambda c: erased.erased_among(c, database, [key]))
 
 
 def readmit(runtime: Runtime, address: Any, by: Any) -> bool:
