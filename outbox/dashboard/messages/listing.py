@@ -7,6 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
+from ...domain.search.filters import UNINDEXED
 from ...flask_ext.management.management import Management
 from ...store.report_records import EmailPage
 from ..site.render import here, render
@@ -28,9 +29,9 @@ def index() -> ResponseReturnValue:
     form = SearchForm.read(request.args)
     if form.number is not None and Management().get(form.number) is not None:
         return redirect(here("one_show", email_id=form.number))
-    problem, found, offers = "", _EMPTY, list[Offer]()
+    problem, found, offers, unasked = "", _EMPTY, list[Offer](), list[InvalidMessage]()
     try:
-        found, filters = _found(form)
+        found, filters, unasked = _found(form)
         offers = offers_for(filters) if found.emails and visitor().may_act else []
     except InvalidMessage as error:
         problem = str(error)
@@ -39,16 +40,18 @@ def index() -> ResponseReturnValue:
         found=found,
         form=form,
         problem=problem,
+        unasked=unasked,
         statuses=list(Status),
         offers=offers,
     )
     return page, 400 if problem else 200
 
 
-def _found(form: SearchForm) -> tuple[EmailPage, dict[str, str]]:
+def _found(form: SearchForm) -> tuple[EmailPage, dict[str, str], list[InvalidMessage]]:
     """Return the page of the first guess that fits something, and its filters as texts.
 
-    A guess that is refused fits not.
+    A guess that is refused fits not. If nothing fits, the refusals are returned of what may well be
+    there, and is in no index.
     """
     after, refusals, guesses = form.fields["after"] or None, list[InvalidMessage](), form.filters()
     for filters in guesses:
@@ -58,7 +61,7 @@ def _found(form: SearchForm) -> tuple[EmailPage, dict[str, str]]:
             refusals.append(error)
             continue
         if found.emails or found.next:
-            return found, form.texts(filters)
+            return found, form.texts(filters), []
     if len(refusals) == len(guesses):
         raise refusals[0]
-    return _EMPTY, {}
+    return _EMPTY, {}, [one for one in refusals if one.rule.startswith(UNINDEXED)]

@@ -19,6 +19,8 @@ from .subject import MAX_SUBJECT, folded_subject
 UNSERVED = frozenset({Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED})
 """Statuses that no index has: emails that ended so may lie anywhere among millions of others."""
 
+UNINDEXED = "is not indexed"
+"""So begins the rule by which a term is refused that no index has."""
 
 GROUPED = ("domain", "server", "reply", "phase")
 """Filters by which emails that need a person are grouped. Among those alone they are looked for."""
@@ -50,9 +52,7 @@ class Filters:
         """
         for term in Term:
             if given.get(term) is not None and term not in indexed:
-                raise InvalidMessage(
-                    term, f"is not indexed: OUTBOX_SEARCH leaves it out; {_OTHERS}"
-                )
+                raise InvalidMessage(term, f"{UNINDEXED}: OUTBOX_SEARCH leaves it out; {_OTHERS}")
         found = cls(**{name: _CHECKS[name](given.get(name)) for name in _CHECKS})
         for name in GROUPED:
             if getattr(found, name) is not None and not found.needs_person:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from ...domain.counted import counted
 from ...domain.errors import InvalidMessage
 from ...domain.jobs.order import Action, JobState, Order, texts_of
+from ...domain.search.filters import UNINDEXED
 from ...domain.search.place import Place, read_place
 from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
@@ -133,7 +134,7 @@ def job(runtime: Runtime, id: Any) -> Job | None:  # noqa: A002
 
 def _order(runtime: Runtime, action: Any, filters: dict[str, Any]) -> Order:
     if filters.get("subject") is not None and runtime.settings.encryption_keys:
-        raise InvalidMessage("subject", "is not indexed, because subjects are encrypted")
+        raise InvalidMessage("subject", f"{UNINDEXED}, because subjects are encrypted")
     return Order.check(runtime.settings.indexed, action, **filters)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from ...domain.errors import InvalidMessage
-from ...domain.search.filters import Filters
+from ...domain.search.filters import UNINDEXED, Filters
 from ...domain.search.place import read_place
 from ...store.queries import reports
 from ...store.report_records import EmailDetails, EmailPage, Problems
@@ -41,7 +41,7 @@ def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
 def found(runtime: Runtime, *, after: Any, limit: Any, **filters: Any) -> EmailPage:
     """Return a page of the emails that fulfil these filters, newest first."""
     if filters.get("subject") is not None and runtime.settings.encryption_keys:
-        raise InvalidMessage("subject", "is not indexed, because subjects are encrypted")
+        raise InvalidMessage("subject", f"{UNINDEXED}, because subjects are encrypted")
     chosen = Filters.check(runtime.settings.indexed, **filters)
     place, most, database = read_place(after), limit_of(limit, MOST_ON_PAGE), runtime.database
     return database.read(lambda connection: page(connection, database, chosen, place, most))

@@ -101,6 +101,23 @@ def test_a_refusal_has_the_words_of_the_verb(shops: Shops) -> None:
     assert "subject: is not indexed: OUTBOX_SEARCH leaves it out" in page
 
 
+def test_what_is_in_no_index_is_not_told_as_missing(shops: Shops) -> None:
+    desk = Desk(shops, OUTBOX_SEARCH=["message_id", "subject"])
+    wanted = desk.enqueue(message("ada@customers.example", subject="Meet me @ home"))
+    for typed in ("ada@customers.example", "Ada <ada@customers.example>"):
+        page = desk.get("/messages", q=typed).text
+        assert "recipient: is not indexed: OUTBOX_SEARCH leaves it out" in page, typed
+        assert "No message has all of this" not in page
+        assert "message_id: " not in page
+    email = desk.shop.outbox.get(wanted)
+    assert email
+    for typed in (email.message_id, "Meet me @ home"):
+        page = desk.get("/messages", q=typed).text
+        assert ids(page) == [wanted]
+        assert "is not indexed" not in page
+    assert "No message has all of this" in desk.get("/messages", q="Lunch").text
+
+
 def test_problems_are_grouped_with_the_reply(desk: Desk) -> None:
     assert "Nothing needs you" in desk.get("/problems").text
     failed, unknown = stuck(desk.shop, Status.FAILED), stuck(desk.shop, Status.UNKNOWN)
