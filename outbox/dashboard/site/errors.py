@@ -14,7 +14,12 @@ ERRORS: dict[int | str, tuple[str, str]] = {
     413: ("That is too much", "A form may have 2 MB at most. Split a long list into several."),
     500: (
         "This page failed",
-        "Nothing was changed by it, and emails go out as before. The app's log tells why.",
+        "It changes nothing. The app's log tells why it failed.",
+    ),
+    "act": (
+        "This failed",
+        "What was done before that stays done: look at what there is before you repeat it."
+        " The app's log tells why it failed.",
     ),
     "set-up": (
         "The app is not set up for this",

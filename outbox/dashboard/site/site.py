@@ -157,7 +157,8 @@ def _failed(error: Exception) -> ResponseReturnValue:
     _log.error("outbox: a page of the dashboard failed", exc_info=_without_rows(error))
     if isinstance(error, ConfigurationError):  # its text names the remedy, and no value
         return error_page(500, "set-up", told=str(error))
-    return error_page(500)
+    # An act may take several transactions, and some of them may have committed.
+    return error_page(500, "act" if request.method == "POST" else "")
 
 
 def _without_rows(error: Exception) -> Exception:

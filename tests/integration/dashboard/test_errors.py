@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from outbox.store.queries import id_steps
+from tests.integration.dashboard import scene
+
 from .desk import Desk
 
 pytestmark = pytest.mark.one_database("sqlite")
@@ -14,6 +17,12 @@ CREATE TRIGGER quotes BEFORE INSERT ON outbox_audit BEGIN
 END
 """
 """Has SQLite quote what it refuses, as other databases do."""
+FULL = """
+CREATE TRIGGER full BEFORE INSERT ON outbox_audit WHEN (SELECT count(*) FROM outbox_audit) > 0 BEGIN
+    SELECT RAISE(ABORT, 'database or disk is full');
+END
+"""
+"""Has the second transaction of an act fail."""
 
 
 def test_the_line_of_an_error_has_no_address(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
@@ -50,3 +59,27 @@ def test_an_error_has_a_page_and_a_line_in_the_log(
     page = desk.get("/audit", 500).text
     assert "run your migrations" in page
     assert "emails go out as before" not in page
+
+
+def test_an_act_that_failed_halfway_says_that_its_beginning_stays(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.send(desk.shop, "news", 6)
+    monkeypatch.setattr(id_steps, "LOOK", 2)
+    with desk.shop.engine.begin() as connection:
+        connection.exec_driver_sql(FULL)
+    page = desk.post("/newsletters/stop", "/newsletters/tag?tag=news", 500, tag="news").text
+    assert sorted(set(desk.shop.statuses())) == ["cancelled", "pending"]
+    assert "What was done before that stays done" in page
+    assert "changes nothing" not in page
+    assert "as before" not in page
+
+
+def test_a_page_that_failed_promises_nothing_of_what_is_sent(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("outbox.dashboard.controls.audit.PAGE", None)
+        page = desk.get("/audit", 500).text
+    assert "It changes nothing." in page
+    assert "emails go out" not in page
