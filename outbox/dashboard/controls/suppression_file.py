@@ -44,7 +44,8 @@ class Report:
 def read_in(octets: bytes, *, by: str) -> Report:
     """Put the addresses of a file on the list; tell which lines are wrong.
 
-    Raises InvalidMessage for a file that is too long, or no text: then nothing is added.
+    Raises InvalidMessage for a file that is too long or no text, or has a quote that its line does
+    not close: then nothing is added.
     """
     rows = list(_rows(_text(octets)))
     if not rows:
@@ -76,14 +77,17 @@ def _lines(text: str) -> Iterator[str]:
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines that are not empty, with their numbers; a heading is passed over."""
     reader = csv.reader(_lines(text), delimiter=_delimiter(text), strict=False)
+    line = 1
     try:
         for cells in reader:
+            if reader.line_num > line:  # the rest of the file may be in this one cell
+                raise InvalidMessage("file", f'has a quote (") that line {line} does not close')
             found = [_plain(cell.strip()) for cell in cells]
-            if not any(found) or (reader.line_num == 1 and found[0].lower() == "address"):
-                continue
-            yield reader.line_num, found
+            if any(found) and not (line == 1 and found[0].lower() == "address"):
+                yield line, found
+            line += 1
     except csv.Error as error:
-        raise InvalidMessage("file", f"cannot be read as CSV, line {reader.line_num}") from error
+        raise InvalidMessage("file", f"cannot be read as CSV, line {line}") from error
 
 
 def _delimiter(text: str) -> str:

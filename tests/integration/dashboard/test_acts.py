@@ -178,7 +178,7 @@ def test_a_file_is_brought_in_and_its_wrong_lines_are_told(desk: Desk) -> None:
         b"known@x.example\r\n'=formula@x.example,left\r\na@x.example,twice\r\n",
     )
     assert "2 addresses were added." in page
-    assert "2 were on the list already" in page
+    assert "2 were on the list already, or twice in the file" in page
     assert "line 4: an address has the form local-part@domain" in page
     found = {one.address: one.reason for one in desk.shop.outbox.suppressed()}
     assert found == {
@@ -212,6 +212,9 @@ def test_a_spreadsheet_may_write_semicolons(desk: Desk) -> None:
         (b"a@x.example\n" * 11, "has over 10 lines"),
         (b"x" * 400_001, "has over 1 MB"),
         (b'"' + b"x" * 200_000, "cannot be read as CSV"),
+        (b'a@x.example\n"b@x.example\nc@x.example\n', "that line 2 does not close"),
+        (b'a@x.example,"no\r\nd@x.example,"b" c"\r\n', "that line 1 does not close"),
+        (b'a@x.example\n"' + b"x" * 200_000 + b"\n\n", "cannot be read as CSV, line 2"),
     ],
 )
 def test_a_file_that_cannot_be_read_changes_nothing(
