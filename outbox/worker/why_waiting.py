@@ -27,7 +27,7 @@ from .process.runtime import Runtime
 
 
 def why_waiting(connection: Connection, runtime: Runtime, email: EmailDetails) -> tuple[str, ...]:
-    """Return why the email waits, in words; nothing if it has ended. Times are in UTC."""
+    """Return why the email waits, in words; nothing if it has ended."""
     if email.status is not Status.PENDING and email.status not in LEASED:
         return ()
     return tuple(_Look(connection, runtime, email).reasons())
@@ -144,4 +144,4 @@ def _blocked(server: ServerStatus, cap: int | None) -> str:
 
 
 def _second(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%S}"
+    return f"{moment:%Y-%m-%dT%H:%M:%S} UTC"

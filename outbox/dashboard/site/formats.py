@@ -80,6 +80,18 @@ def what(value: Mapping[str, Any]) -> str:
     return "; ".join(_about(name, found) for name, found in value.items())
 
 
+def sentence(text: str) -> str:
+    """Raise the first letter alone: what follows may be a name, a setting or a time."""
+    return text[:1].upper() + text[1:]
+
+
+def day_or_time(text: str, name: str) -> str:
+    """Print the filter `since` or `until`: a day of the form, or the moment that a job has."""
+    if "T" in text:
+        return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"the end of {text} UTC" if name == "until" else f"{text} UTC"
+
+
 def _about(name: str, found: Any) -> str:
     match name:
         case "addresses":
@@ -100,5 +112,7 @@ FILTERS = {
     "tone": tone,
     "octets": octets,
     "what": what,
+    "sentence": sentence,
+    "day_or_time": day_or_time,
     "counted": counted,
 }

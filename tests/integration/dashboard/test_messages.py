@@ -13,7 +13,7 @@ from outbox.dashboard import Role
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.support.shop.shell import stuck
-from tests.support.shop.shop import entry, message
+from tests.support.shop.shop import Shops, entry, message
 
 from .desk import HOSTILE, PIXEL, Desk, whole
 
@@ -88,8 +88,14 @@ def test_a_message_that_waits_says_why(desk: Desk) -> None:
     later = datetime.now(UTC) + timedelta(hours=3)
     email_id = desk.enqueue(message(), send_at=later)
     page = desk.get(f"/messages/{email_id}").text
-    assert "Scheduled: its send_at is" in page
+    assert f"Scheduled: its send_at is {later:%Y-%m-%dT%H:%M:%S} UTC</p>" in page
     assert "in 2 hours" in page or "in 3 hours" in page
+
+
+def test_a_reason_keeps_the_names_of_settings(shops: Shops) -> None:
+    desk = Desk(shops, MAIL_SUPPRESS_SEND=True)
+    page = desk.get(f"/messages/{desk.enqueue(message())}").text
+    assert "MAIL_SUPPRESS_SEND is on, so nothing is sent" in page
 
 
 def test_each_recipient_is_shown_with_its_reply(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta, timezone
 from html import unescape
 from typing import Any
 from urllib.parse import unquote
@@ -12,10 +13,12 @@ import pytest
 from outbox import Status
 from outbox.dashboard.messages import listing
 from outbox.dashboard.messages.search_form import LONGEST
+from tests.integration.store.jobs.work import written
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shops, message
 
 from .desk import HOSTILE, Desk
+from .test_jobs import FAILED, plan_in
 
 pytestmark = pytest.mark.databases("sqlite", "postgresql")
 
@@ -84,6 +87,21 @@ def test_the_ends_of_the_calendar_are_days_like_others(desk: Desk, name: str, da
     assert ids(desk.get("/messages", **chosen).text) == [wanted] * is_open
     page = desk.get("/jobs/new", action="cancel", **chosen).text
     assert (": 1 message<" in page) is is_open
+
+
+def test_a_job_has_the_days_of_its_dry_run_with_their_zone(desk: Desk) -> None:
+    written(desk.shop, 1)
+    days: dict[str, Any] = {"since": "2020-01-01", "until": "2120-01-01"}
+    page = desk.get("/jobs/new", **FAILED, **days).text
+    for told in ("since: 2020-01-01 UTC<", "until: the end of 2120-01-01 UTC<"):
+        assert told in page
+    page = desk.followed("/jobs/start", "/pauses", plan=plan_in(page))
+    for told in ("since: 2020-01-01 00:00 UTC<", "until: 2120-01-02 00:00 UTC<"):
+        assert told in page
+        assert told in desk.get("/jobs").text
+    since = datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=1)))
+    desk.shop.outbox.start_job("retry", status="failed", since=since)
+    assert "since: 2019-12-31 23:00 UTC<" in desk.get("/jobs").text
 
 
 @pytest.mark.long
