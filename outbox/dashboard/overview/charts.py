@@ -40,6 +40,16 @@ class Chart:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reason:
+    """How many attempts failed in one way, in words."""
+
+    attempt: str
+    server: str
+    reply: str
+    attempts: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Charts:
     """All charts of a period, and the failures by reason."""
 
@@ -49,8 +59,7 @@ class Charts:
     p50: float | None
     p95: float | None
     p99: float | None
-    failures: tuple[FailureCount, ...]
-    words: dict[Verdict, str]
+    failures: tuple[Reason, ...]
 
 
 def charts_of(found: Figures) -> Charts:
@@ -63,9 +72,16 @@ def charts_of(found: Figures) -> Charts:
         p50=times.p50,
         p95=times.p95,
         p99=times.p99,
-        failures=found.failures,
-        words=WORDS,
+        failures=tuple(map(_reason, found.failures)),
     )
+
+
+def _reason(found: FailureCount) -> Reason:
+    attempt, reply = WORDS.get(found.verdict, found.verdict), str(found.code or "no reply")
+    server = found.server or "a worker was lost"
+    if found.verdict is Verdict.SUSPECT and not found.server:  # such as a missing encryption key
+        attempt, server, reply = "put off", "before a server was asked", "\N{EN DASH}"
+    return Reason(attempt=attempt, server=server, reply=reply, attempts=found.attempts)
 
 
 def _accepted(found: Figures) -> Chart:

@@ -38,7 +38,7 @@ class FiguresPoint:
 class FailureCount:
     """How many attempts one server ended in one way, other than by accepting the email."""
 
-    server: str  # "" if a worker was lost before its reply
+    server: str  # "" if a worker was lost before its reply, or if none was asked: `suspect`
     verdict: Verdict
     code: int  # the SMTP code; 0 if there was no reply
     attempts: int

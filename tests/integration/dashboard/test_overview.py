@@ -13,6 +13,9 @@ from celery import Celery
 from outbox import Status
 from outbox.dashboard.site.formats import bounded, span
 from outbox.worker.broker.queues import QUEUES
+from outbox.worker.drain import drain
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.encryption import keys
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shops, message
 
@@ -114,6 +117,17 @@ def test_the_charts_are_tables_without_a_script(desk: Desk) -> None:
         assert "<b>mx" not in page
     assert re.search(r"refused</th><td>[^<]+</td><td>550</td>", page)
     assert desk.get("/", last="<script>").text.count('aria-current="true">Last hour') == 1
+
+
+def test_among_the_reasons_a_missing_key_is_no_servers_fault(
+    shops: Shops, catcher: Catcher
+) -> None:
+    Desk(shops, **keys("old")).enqueue(message())
+    desk = Desk(shops, MAIL_PORT=catcher.port, **keys("new"))
+    drain(desk.shop.runtime)
+    page = desk.get("/figures").text
+    told = "put off</th><td>before a server was asked</td><td>\N{EN DASH}</td>"
+    assert f'<tr><th scope="row">{told}<td class="figure">1</td></tr>' in page
 
 
 def test_no_worker_is_asked_over_the_broker(shops: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
