@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import wraps
+from http import HTTPMethod
 from typing import Any, TypeAlias
 
 from flask import Blueprint, Response, abort, current_app, g, redirect, request
@@ -18,7 +19,7 @@ from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
 from ...store.connection.error_codes import describe
 from ..access import csrf
 from ..access.role import Access, Role, Visitor, visitor_of
-from .render import NOT_DONE, error_page
+from .render import NOT_DONE, error_page, here
 
 _log = logging.getLogger("outbox")
 
@@ -56,11 +57,22 @@ class Site:
         self.blueprint.before_request(self._admit)
         self.blueprint.after_request(self._protect)
         self.blueprint.record_once(_have_the_last_word)
-        self.page("/<path:rest>", _missing)
+        self._answer_all()
+
+    def _answer_all(self) -> None:
+        """Have the guard asked at each address, with each method.
+
+        Flask alone would tell a stranger that there is something: it leads to the address with a
+        slash, and answers 405 to another method.
+        """
+        self._add("", _home, Role.VIEW, *HTTPMethod)
+        self._add("/<path:rest>", _missing, Role.VIEW, *HTTPMethod)
+        others = set(HTTPMethod) - {HTTPMethod.GET, HTTPMethod.HEAD}
+        self._add("/", _missing, Role.VIEW, *others, endpoint="site_missing_first")
 
     def page(self, rule: str, view: View, role: Role = Role.VIEW) -> None:
         """Add a page that changes nothing."""
-        self._add(rule, view, role, "GET")
+        self._add(rule, view, role, HTTPMethod.GET)
 
     def action(self, rule: str, view: View) -> None:
         """Add what changes something. Its form must have been sent from a page of the visitor."""
@@ -70,13 +82,16 @@ class Site:
             csrf.refuse_forged(visitor())
             return view(**values)
 
-        self._add(rule, checked, Role.ACT, "POST")
-        self._add(rule, _not_done, Role.VIEW, "GET", f"{self._endpoint(view)}_again")
+        self._add(rule, checked, Role.ACT, HTTPMethod.POST)
+        endpoint = f"{self._endpoint(view)}_again"
+        self._add(rule, _not_done, Role.VIEW, HTTPMethod.GET, endpoint=endpoint)
 
     def _endpoint(self, view: View) -> str:
         return f"{view.__module__.rpartition('.')[2]}_{view.__name__}"
 
-    def _add(self, rule: str, view: View, role: Role, method: str, endpoint: str = "") -> None:
+    def _add(
+        self, rule: str, view: View, role: Role, *methods: HTTPMethod, endpoint: str = ""
+    ) -> None:
         @wraps(view)
         def answer(**values: Any) -> ResponseReturnValue:
             try:
@@ -87,7 +102,7 @@ class Site:
                 return _failed(error)
 
         name = endpoint or self._endpoint(view)
-        self.blueprint.add_url_rule(rule, name, answer, methods=[method])
+        self.blueprint.add_url_rule(rule, name, answer, methods=methods)
 
     def _admit(self) -> None:
         """Let the visitor in, or answer as if nothing were here."""
@@ -135,7 +150,12 @@ def _not_done(**_: Any) -> ResponseReturnValue:
     return redirect(f"{page}?{NOT_DONE}=1")
 
 
-def _missing(rest: str) -> ResponseReturnValue:  # noqa: ARG001
+def _home() -> ResponseReturnValue:
+    """Lead to the overview, whose address ends with a slash."""
+    return redirect(here("page_index"), 308)
+
+
+def _missing(**_: Any) -> ResponseReturnValue:
     abort(404)
 
 

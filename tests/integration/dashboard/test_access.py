@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from http import HTTPMethod
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,6 +30,15 @@ def rules_of(app: Flask) -> list[Rule]:
     return [rule for rule in app.url_map.iter_rules() if "outbox_dashboard" in rule.endpoint]
 
 
+def acts_of(app: Flask) -> list[Rule]:
+    """Return the rules of what changes something: what answers each method is nowhere."""
+    posts = [rule for rule in rules_of(app) if "POST" in (rule.methods or ())]
+    found = [rule for rule in posts if "PUT" not in (rule.methods or ())]
+    assert len(found) >= 10
+    assert len(posts) - len(found) == 3
+    return found
+
+
 def path_of(rule: Rule) -> str:
     return re.sub(r"<[^>]*>", "1", rule.rule)
 
@@ -47,13 +57,27 @@ def test_without_access_each_address_answers_as_if_nothing_were_there(shops: Sho
     for rule in rules:
         assert ask(app, rule) == 404, rule
         assert app.test_client().get(path_of(rule)).text == elsewhere.text
-    for path in (
-        "/outbox/",
-        "/outbox/static/style/tokens.css",
-        "/outbox/x/y",
-        "/outbox/messages/1",
-    ):
-        assert app.test_client().get(path).status_code == 404
+    for path in ("/", "/static/style/tokens.css", "/x/y", "/messages/1"):
+        assert app.test_client().get(f"/outbox{path}").status_code == 404
+
+
+def test_without_access_no_method_tells_that_something_is_there(shops: Shops) -> None:
+    bare, app = shops.open().app, shops.open().app
+    Dashboard(access=lambda: None).init_app(app)
+    for path in ("/outbox", "/outbox/", "/outbox/messages", "/outbox/pauses/pause", "/outbox/x"):
+        for method in HTTPMethod:
+            nothing = bare.test_client().open(path, method=method)
+            answer = app.test_client().open(path, method=method)
+            assert (answer.status_code, answer.text) == (404, nothing.text), (method, path)
+            assert "Allow" not in answer.headers
+
+
+def test_with_access_the_address_without_a_slash_leads_to_the_overview(desk: Desk) -> None:
+    assert desk.get("", 308).headers["Location"] == "/outbox/"
+    for path in ("/", "/messages", "/nowhere"):
+        page = desk.client.put(f"/outbox{path}")
+        assert page.status_code == 404
+        assert "There is nothing here" in page.text
 
 
 def test_each_address_asks_anew(desk: Desk) -> None:
@@ -78,11 +102,9 @@ def test_a_person_who_may_look_gets_no_body_and_changes_nothing(desk: Desk) -> N
     for path in ("html", "message.eml", "files/0"):
         assert "You may look" in desk.get(f"/messages/{email_id}/{path}", 403).text
     desk.get("/suppressed.csv", 403)
-    posts = [rule for rule in rules_of(desk.shop.app) if "POST" in (rule.methods or ())]
-    assert len(posts) >= 10
     for role in (Role.VIEW, Role.READ):
         desk.role = role
-        for rule in posts:
+        for rule in acts_of(desk.shop.app):
             done = desk.client.post(path_of(rule), data={"csrf_token": token, "scope": "all"})
             assert done.status_code == 403, rule
     assert desk.shop.outbox.audit() == ()
