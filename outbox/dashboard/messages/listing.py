@@ -27,7 +27,7 @@ def add_to(site: Site) -> None:
 def index() -> ResponseReturnValue:
     """List a page of the messages that fit the form, or lead to the one whose id was given."""
     form = SearchForm.read(request.args)
-    if form.number is not None and Management().get(form.number) is not None:
+    if form.number is not None and form.is_met_by(Management().get(form.number)):
         return redirect(here("one_show", email_id=form.number))
     problem, found, offers, unasked = "", _EMPTY, list[Offer](), list[InvalidMessage]()
     try:

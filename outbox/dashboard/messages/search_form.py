@@ -11,6 +11,7 @@ from typing import Any
 from ...domain.config.enqueue_options import MAX_KEY, MAX_TAG
 from ...domain.errors import InvalidMessage
 from ...domain.search.subject import MAX_SUBJECT
+from ...store.report_records import EmailDetails
 
 _MAX_ADDRESS = 320
 _MAX_MESSAGE_ID = 998
@@ -61,10 +62,17 @@ class SearchForm:
 
     @property
     def number(self) -> int | None:
-        """The id of a message, if the first field has one alone."""
+        """The id of a message, if the first field has one."""
         text = self.fields["q"]
-        is_number = self.filled.keys() == {"q"} and text.isascii() and text.isdigit()
+        is_number = not self.is_exact and text.isascii() and text.isdigit()
         return int(text) if is_number and 0 < int(text) < 2**63 else None
+
+    def is_met_by(self, email: EmailDetails | None) -> bool:
+        """Whether the message is there, and has the status and the tag, if any are given."""
+        if email is None:
+            return False
+        found = {"status": email.status.value, "tag": email.tag}
+        return all(self.filled.get(name, value) == value for name, value in found.items())
 
     def filters(self) -> list[dict[str, Any]]:
         """Return the filters, and others to try if those fit nothing.

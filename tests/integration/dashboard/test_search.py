@@ -52,6 +52,16 @@ def test_one_field_finds_by_address_message_id_subject_and_number(desk: Desk) ->
     assert "/outbox/messages?tag=order-17%26x" in page
 
 
+def test_a_number_is_found_beside_a_status_and_a_tag_that_the_message_has(desk: Desk) -> None:
+    wanted, other = desk.enqueue(message(), tag="order"), desk.enqueue(message())
+    numbered = desk.enqueue(message(subject=f"{other} of 7"), tag="order")
+    for more in ({"status": "pending"}, {"tag": "order"}, {"status": "pending", "tag": "order"}):
+        there = desk.client.get("/outbox/messages", query_string={"q": wanted} | more)
+        assert there.headers.get("Location") == f"/outbox/messages/{wanted}", more
+    assert ids(desk.get("/messages", q=str(other), tag="order").text) == [numbered]
+    assert "Nothing fits" in desk.get("/messages", q=str(wanted), status="sent").text
+
+
 def test_the_other_fields_narrow_it(desk: Desk) -> None:
     wanted = desk.enqueue(message("a@x.example"), key="order-1", tag="order")
     desk.enqueue(message("a@x.example"), tag="order")
@@ -137,7 +147,9 @@ def test_what_is_in_no_index_is_not_told_as_missing(shops: Shops) -> None:
 
 
 def test_problems_are_grouped_with_the_reply(desk: Desk) -> None:
-    assert "Nothing needs you" in desk.get("/problems").text
+    page = desk.get("/problems").text
+    assert "Nothing needs you" in page
+    assert "doubt" not in page  # one that waits may be: it is sent again without anybody
     failed, unknown = stuck(desk.shop, Status.FAILED), stuck(desk.shop, Status.UNKNOWN)
     page = desk.get("/problems").text
     assert "2 messages need a person" in page
