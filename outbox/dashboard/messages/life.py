@@ -49,8 +49,8 @@ class Event:
 
 
 def newest_acts(email_id: int) -> tuple[AuditEntry, ...]:
-    """Return what people did to a message, the newest first."""
-    return Management().audit(email=email_id, limit=ACTS)
+    """Return what people did to a message, the newest first: one more than is shown, if any."""
+    return Management().audit(email=email_id, limit=ACTS + 1)
 
 
 def life_of(email: EmailDetails, entries: Sequence[AuditEntry]) -> list[Event]:

@@ -8,11 +8,12 @@ from urllib.parse import quote
 from flask import Response, abort, request
 from flask.typing import ResponseReturnValue
 
+from ...domain.config.enqueue_options import MAX_ID
 from ...domain.delivery.status import LEASED, Status
 from ...domain.header.address import CONTROL
 from ...flask_ext.management.management import Management
 from ...flask_ext.management.results import Reason
-from ...flask_ext.management.source import AGAIN
+from ...flask_ext.management.source import ACTS, AGAIN
 from ...flask_ext.previews.shown import ShownEmail
 from ...store.due_times import HELD
 from ...store.report_records import AuditEntry, EmailDetails
@@ -46,20 +47,23 @@ def add_to(site: Site) -> None:
 def show(email_id: int) -> ResponseReturnValue:
     """Show one message."""
     email = _found(email_id)
-    acts = newest_acts(email_id)
+    found = newest_acts(email_id)
+    acts, done = found[:ACTS], _done(found)
     return render(
         "messages/one.html",
         email=email,
         life=life_of(email, acts),
+        most_acts=ACTS if len(found) > ACTS else 0,
         content=content_of(email, visitor(), request.args.get("view", "")),
         most=MOST_CHARACTERS,
         is_large=is_large(email),
         is_held=email.due_at == HELD,
-        done=_done(acts),
+        done=done,
+        is_past=bool(done) and done[0].result in set(Status) - {email.status},
         locked=LOCKED,
         again=_sent_again(acts) if "again" in request.args else None,
         seen=acts[0].id if acts else 0,
-        copy_of=request.args.get("copy_of", type=int),
+        copy_of=_copied_from(email_id),
         may=_possible(email),
     )
 
@@ -127,6 +131,15 @@ def _done(acts: tuple[AuditEntry, ...]) -> tuple[AuditEntry, ...]:
 
 def _sent_again(acts: tuple[AuditEntry, ...]) -> AuditEntry | None:
     return next((one for one in acts if one.action == AGAIN), None)
+
+
+def _copied_from(email_id: int) -> int | None:
+    """Return the message that the address names, if the audit says that this one is its copy."""
+    given = request.args.get("copy_of", 0, type=int)
+    if not 0 < given <= MAX_ID:
+        return None
+    made = f"enqueued as {email_id}"
+    return given if any(act.result == made for act in newest_acts(given)) else None
 
 
 def _was_late(act: AuditEntry) -> bool:

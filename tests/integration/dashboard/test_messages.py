@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes
+from urllib.parse import urlsplit
 
 import pytest
 import sqlalchemy as sa
@@ -90,6 +91,39 @@ def test_a_message_that_waits_says_why(desk: Desk) -> None:
     page = desk.get(f"/messages/{email_id}").text
     assert f"Scheduled: its send_at is {later:%Y-%m-%dT%H:%M:%S} UTC</p>" in page
     assert "in 2 hours" in page or "in 3 hours" in page
+
+
+def test_what_was_done_is_told_as_past_once_the_message_went_on(desk: Desk) -> None:
+    email_id = stuck(desk.shop, Status.FAILED)
+    path = f"/messages/{email_id}"
+    there = desk.post(f"{path}/retry", path).headers["Location"]
+    assert "<strong>Done.</strong> Retry: the message is pending." in desk.client.get(there).text
+    desk.shop.outbox.cancel_now(email_id)
+    page = desk.client.get(there).text
+    assert "the message is pending" not in page
+    assert "<strong>Done just now.</strong> Retry: the message was pending then." in page
+
+
+def test_a_message_is_called_a_copy_only_if_it_is_one(desk: Desk) -> None:
+    first, other = desk.enqueue(message()), desk.enqueue(message())
+    there = desk.post(f"/messages/{first}/send-again", f"/messages/{first}").headers["Location"]
+    assert "This is a new message" in desk.client.get(there).text
+    copy = urlsplit(there).path.removeprefix("/outbox")
+    for path, named in ((copy, other), (f"/messages/{other}", first), (copy, 2**70), (copy, -1)):
+        assert "This is a new message" not in desk.get(path, copy_of=named).text
+
+
+def test_a_life_says_if_it_leaves_acts_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("life", "one"):
+        monkeypatch.setattr(f"outbox.dashboard.messages.{name}.ACTS", 2)
+    email_id = stuck(desk.shop, Status.FAILED)
+    for acts in (2, 3):
+        for _ in range(acts - desk.get(f"/messages/{email_id}").text.count("ada: retry")):
+            desk.shop.outbox.retry([email_id], by="ada")
+        page = desk.get(f"/messages/{email_id}").text
+        assert page.count("ada: retry") == 2
+        told = f"the newest 2 acts are shown. <code>flask outbox audit --email {email_id}</code>"
+        assert (told in page) is (acts > 2)
 
 
 def test_a_reason_keeps_the_names_of_settings(shops: Shops) -> None:
