@@ -11,7 +11,11 @@ ERRORS: dict[int | str, tuple[str, str]] = {
         "There is nothing here",
         "The address may be mistyped. Or the message has ended long ago, and was removed since.",
     ),
-    413: ("That is too much", "A form may have 2 MB at most. Split a long list into several."),
+    413: (
+        "That is too much",
+        "A form may have 2 MB at most, or less if the app's settings say so. Split a long list"
+        " into several.",
+    ),
     500: (
         "This page failed",
         "It changes nothing. The app's log tells why it failed.",

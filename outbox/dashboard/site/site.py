@@ -104,17 +104,18 @@ class Site:
         name = endpoint or self._endpoint(view)
         self.blueprint.add_url_rule(rule, name, answer, methods=methods)
 
-    def _admit(self) -> None:
+    def _admit(self) -> ResponseReturnValue | None:
         """Let the visitor in, or answer as if nothing were here."""
         found = visitor_of(self._access)
         if found is None:
             abort(404)
         g.outbox_visitor = found
         if (request.content_length or 0) > MOST_POSTED:
-            abort(413)
+            return error_page(413)
         # A request in chunks tells no length. To read more of it than this is an error 413.
         given = request.environ["wsgi.input"]
         request.environ["wsgi.input"] = LimitedStream(given, MOST_POSTED, is_max=True)
+        return None
 
     def _protect(self, response: Response) -> Response:
         for name, value in _HEADERS.items():

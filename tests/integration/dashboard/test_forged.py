@@ -142,6 +142,18 @@ def test_an_upload_in_chunks_tells_no_length_and_has_the_same_limit(
     gc.collect()
 
 
+@pytest.mark.parametrize("limit", [None, 1000])
+def test_a_form_that_is_too_much_is_told_so_on_a_page_of_ours(
+    shops: Shops, limit: int | None
+) -> None:
+    desk = Desk(shops, MAX_CONTENT_LENGTH=limit)
+    data = {"csrf_token": desk.token("/suppressed"), "new": "x" * (limit or 3_000_000)}
+    done = desk.client.post("/outbox/suppressed/add", data=data)
+    assert done.status_code == 413
+    assert "A form may have 2 MB at most, or less if the app&#39;s settings say so." in done.text
+    assert "default-src 'none'" in done.headers["Content-Security-Policy"]
+
+
 @pytest.mark.long
 @pytest.mark.over_and_over
 def test_too_much_is_refused_before_it_is_read(desk: Desk) -> None:
