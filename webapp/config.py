@@ -73,6 +73,8 @@ def _with_files(environ: Mapping[str, str]) -> dict[str, str]:
     given = dict(environ)
     for name in SECRETS:
         if path := given.get(f"{name}_FILE"):
+            if given.get(name):  # nobody can know which of the two is meant
+                raise RuntimeError(f"both {name} and {name}_FILE are set: unset one of them")
             given[name] = Path(path).read_text().rstrip("\r\n")
     return given
 

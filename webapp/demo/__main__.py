@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from .banner import banner, kill_worker
 from .databases import database
+from .environment import without_foreign
 from .programs import Ports, Sockets, supervisor_config
 from .readiness import await_all, explanation
 from .redis_server import NOTHING, RedisServer, find
@@ -68,7 +69,7 @@ def _run(kind: str, state: Path, stop: threading.Event) -> int:
             ports = Ports.free(web=int(os.environ.get("PORT", "5000")), flower=5555)
             environment = _prepare(state, sockets, ports, url, redis)
             demo = running.enter_context(
-                supervised(state / CONFIG, sockets.supervisord, os.environ | environment, _say)
+                supervised(state / CONFIG, sockets.supervisord, environment, _say)
             )
             if not await_all(state, ports, demo, stop):
                 if not stop.is_set():
@@ -88,34 +89,39 @@ def _say(text: str) -> None:
 def _prepare(
     state: Path, sockets: Sockets, ports: Ports, database_url: str, redis: RedisServer
 ) -> dict[str, str]:
-    """Fill the database, and write what the processes and a person's tools read."""
-    environment = {
-        "DATABASE_URL": database_url,
-        "REDIS_URL": f"redis+socket://{quote(str(sockets.redis))}",
-        "MAIL_SERVER": "127.0.0.1",
-        "MAIL_PORT": str(ports.smtp),
-        "MAIL_USERNAME": "",
-        "MAIL_PASSWORD": "",
-        "MAIL_USE_TLS": "",
-        "SECRET_KEY": secrets.token_hex(32),
-        "PUBLIC_URL": f"http://127.0.0.1:{ports.web}",
-        "FLOWER_URL": f"http://127.0.0.1:{ports.flower}/",
-        "DEMO_INBOX": str(state / "inbox"),
-        "DEMO_KILL_WORKER": kill_worker(state),
-        "PYTHONUNBUFFERED": "1",
-    }
-    if "OUTBOX_LEASE" in os.environ:
-        environment["OUTBOX_LEASE"] = os.environ["OUTBOX_LEASE"]
+    """Fill the database, write a person's tools; return the environment of all processes."""
+    own = _environment(state, sockets, ports, database_url)
+    environment = without_foreign(os.environ) | own
     subprocess.run(
         [sys.executable, "-m", "flask", "--app", "webapp", "init-db"],
         cwd=ROOT,
-        env=os.environ | environment,
+        env=environment,
         check=True,
         stdout=subprocess.DEVNULL,
         start_new_session=True,  # so that a Ctrl-C reaches this process only
     )
     (state / CONFIG).write_text(supervisor_config(state, ports, sockets, redis))
-    write_tools(state, sockets, environment)
+    write_tools(state, sockets, own)
+    return environment
+
+
+def _environment(state: Path, sockets: Sockets, ports: Ports, database_url: str) -> dict[str, str]:
+    """Return what the demo's processes and a person's tools read."""
+    environment = {
+        "DATABASE_URL": database_url,
+        "REDIS_URL": f"redis+socket://{quote(str(sockets.redis))}",
+        "MAIL_SERVER": "127.0.0.1",
+        "MAIL_PORT": str(ports.smtp),
+        "SECRET_KEY": secrets.token_hex(32),
+        "PUBLIC_URL": f"http://127.0.0.1:{ports.web}",
+        "FLOWER_URL": f"http://127.0.0.1:{ports.flower}/",
+        "DEMO_INBOX": str(state / "inbox"),
+        "DEMO_KILL_WORKER": kill_worker(state),
+        "FLASK_SKIP_DOTENV": "1",  # .env has the secrets of compose.yaml
+        "PYTHONUNBUFFERED": "1",
+    }
+    if "OUTBOX_LEASE" in os.environ:
+        environment["OUTBOX_LEASE"] = os.environ["OUTBOX_LEASE"]
     return environment
 
 

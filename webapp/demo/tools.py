@@ -1,6 +1,6 @@
 """The demo's commands, as small scripts in its folder: they carry the demo's environment.
 
-A person's own DATABASE_URL never leads them to another database.
+They first forget what a person has set for another outbox.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from .environment import UNSET
 from .programs import Sockets
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,5 +33,5 @@ def _write(path: Path, module: list[str], environment: Mapping[str, str]) -> Non
 
 def _script(environment: Mapping[str, str], command: list[str]) -> str:
     exports = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
-    lines = ["#!/bin/sh", *exports, f"cd {shlex.quote(str(ROOT))} || exit", ""]
+    lines = ["#!/bin/sh", UNSET, *exports, f"cd {shlex.quote(str(ROOT))} || exit", ""]
     return "\n".join(lines) + f'exec {shlex.join(command)} "$@"\n'

@@ -46,6 +46,15 @@ def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
     assert config["SECRET_KEY"] == "from the file"
 
 
+def test_a_secret_that_is_set_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "url").write_text("sqlite:///real.db")
+    given = ENVIRONMENT | {"DATABASE_URL_FILE": str(tmp_path / "url")}
+    with pytest.raises(RuntimeError, match="both DATABASE_URL and DATABASE_URL_FILE are set"):
+        from_environment(given)
+    config = from_environment(given | {"DATABASE_URL": ""})
+    assert config["SQLALCHEMY_DATABASE_URI"] == "sqlite:///real.db"
+
+
 def test_each_setting_of_the_outbox_is_read() -> None:
     given = {"OUTBOX_RATE": "50/s", "OUTBOX_LEASE": "60", "OUTBOX_INSTANCE": ""}
     config = from_environment(ENVIRONMENT | given)
