@@ -1,11 +1,14 @@
-"""Who may see the dashboard and the metrics: everybody in the demo, and else who has the secret."""
+"""Who may see the dashboard, the newsletter and the metrics: everybody in the demo.
+
+Elsewhere only who has the secret may.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-from flask import current_app
+from flask import abort, current_app
 from werkzeug.security import generate_password_hash
 
 from outbox.dashboard import Access, Role, basic_auth
@@ -24,6 +27,12 @@ def access() -> Any:
     if password := current_app.config.get("DASHBOARD_PASSWORD"):
         return _with(password)()
     return None
+
+
+def only_staff() -> None:
+    """Answer a visitor whom `access` does not let in as the dashboard does: before each request."""
+    if access() is None:
+        abort(404)
 
 
 def may_scrape() -> Any:

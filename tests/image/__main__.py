@@ -47,7 +47,11 @@ def main() -> int:
 def _play(readers: int) -> int:
     with TemporaryDirectory(prefix="outbox-image-") as folder, copied(Path(folder)) as compose:
         web, mailpit = compose.ports["WEB_PORT"], compose.ports["MAILPIT_PORT"]
-        shop = Shop(web=f"http://127.0.0.1:{web}", mailpit=f"http://127.0.0.1:{mailpit}")
+        shop = Shop(
+            web=f"http://127.0.0.1:{web}",
+            mailpit=f"http://127.0.0.1:{mailpit}",
+            env=compose.folder / ".env",
+        )
         stage = Stage(compose=compose, shop=shop, readers=readers)
         for act in ACTS:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.cookiejar
 import json
 import re
@@ -9,6 +10,7 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.support.waiting import wait_until
@@ -27,6 +29,7 @@ class Shop:
 
     web: str
     mailpit: str
+    env: Path  # compose's; a newsletter needs the password in there
     opener: urllib.request.OpenerDirector = field(default_factory=_opener)
 
     def post_newsletter(self, readers: int) -> str:
@@ -40,11 +43,11 @@ class Shop:
         return self._submit("/", "/orders", fields)
 
     def _submit(self, page: str, target: str, fields: dict[str, str]) -> str:
-        with self.opener.open(self.web + page, timeout=30) as answer:
+        with self.opener.open(self._asking(page), timeout=30) as answer:
             text = answer.read().decode()
         hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]+)"', text))
         form = urllib.parse.urlencode(hidden | fields).encode()
-        with self.opener.open(self.web + target, form, timeout=60) as answer:
+        with self.opener.open(self._asking(target), form, timeout=60) as answer:
             address: str = answer.url
         return urllib.parse.urlsplit(address).path
 
@@ -59,7 +62,7 @@ class Shop:
 
     def progress(self, issue: str) -> dict[str, Any]:
         """Return the numbers that the issue's page shows."""
-        return self._json(f"{self.web}{issue}/progress")
+        return self._json(self._asking(f"{issue}/progress"))
 
     def received(self) -> int:
         """Return how many emails have been received so far."""
@@ -73,7 +76,13 @@ class Shop:
             copies.update(to["Address"] for email in page["messages"] for to in email["To"])
         return copies
 
-    def _json(self, url: str) -> dict[str, Any]:
+    def _asking(self, path: str) -> urllib.request.Request:
+        """Return the request for a page of the shop, with the password of its staff."""
+        [password] = re.findall(r"^DASHBOARD_PASSWORD=(.+)$", self.env.read_text(), re.MULTILINE)
+        secret = base64.b64encode(f"staff:{password}".encode()).decode()
+        return urllib.request.Request(self.web + path, headers={"Authorization": f"Basic {secret}"})
+
+    def _json(self, url: str | urllib.request.Request) -> dict[str, Any]:
         with self.opener.open(url, timeout=30) as answer:
             value: dict[str, Any] = json.loads(answer.read())
             return value

@@ -1,4 +1,7 @@
-"""The newsletter: one content for thousands of readers, in one transaction, with live progress."""
+"""The newsletter: one content for thousands of readers, in one transaction, with live progress.
+
+Only staff may post one. Its page shows what else is for staff: names of hosts, and what fails.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,12 @@ from .. import messages
 from ..extensions import db, outbox
 from ..limits import NEWSLETTERS_OF_A_CLIENT, limiter
 from ..models import Newsletter
+from ..staff import only_staff
 from . import forms
 from .newsletter_progress import report
 
 bp = Blueprint("newsletter", __name__, url_prefix="/newsletter")
+bp.before_request(only_staff)
 
 MOST_READERS = 20_000
 

@@ -90,3 +90,27 @@ def test_an_issue_with_fields_that_nobody_fills_in_is_not_posted(app: Flask) -> 
     assert "fields: are missing for {{ name }} in line " in answer.text
     with app.app_context():
         assert outbox.list().emails == ()
+
+
+def test_only_the_demo_s_visitors_and_staff_may_post_an_issue_and_see_it(app: Flask) -> None:
+    client = app.test_client()
+    form = {"draft": str(uuid.uuid4()), "subject": "News", "text": "t", "readers": "3"}
+    paths = ("/newsletter", "/newsletter/1", "/newsletter/1/progress")
+    assert "every email stays on this machine" in client.get("/").text
+
+    def answers(auth: tuple[str, str] | None = None) -> list[int]:
+        """Return the statuses of each page, and of the attempt to post an issue."""
+        pages = [client.get(path, auth=auth).status_code for path in paths]
+        return [client.post("/newsletter", data=form, auth=auth).status_code, *pages]
+
+    del app.config["DEMO_INBOX"]
+    assert answers() == [404] * 4
+    shop = client.get("/").text
+    assert ("/newsletter" in shop, "every email stays" in shop) == (False, False)
+    app.config["DASHBOARD_PASSWORD"] = "horse staple"
+    assert answers() == answers(("staff", "guessed")) == [401] * 4
+    with app.app_context():
+        assert outbox.list().emails == ()
+    client.post("/newsletter", data=form, auth=("staff", "horse staple"))
+    assert answers(("staff", "horse staple")) == [303, 200, 200, 200]
+    assert "/newsletter" in client.get("/").text
