@@ -11,6 +11,8 @@ from ..models import Newsletter
 from .formats import counted, grouped
 
 UNFINISHED = (Status.PENDING, Status.CLAIMED, Status.SENDING)
+UNSENT = (Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED)
+"""They ended so because somebody or something had it so: nobody needs to decide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,8 @@ def report(newsletter: Newsletter) -> Report:
     found = outbox.progress(newsletter.tag)
     statuses = found.statuses
     waiting = sum(statuses[status] for status in UNFINISHED)
-    headline, detail = _words(found, done=waiting == 0)
+    removed = newsletter.readers - sum(statuses.values())  # by a purge
+    headline, detail = _words(found, done=waiting == 0, removed=removed)
     return Report(
         total=newsletter.readers,
         finished=newsletter.readers - waiting,
@@ -49,9 +52,9 @@ def report(newsletter: Newsletter) -> Report:
     )
 
 
-def _words(found: Progress, *, done: bool) -> tuple[str, str]:
+def _words(found: Progress, *, done: bool, removed: int = 0) -> tuple[str, str]:
     if done:
-        return _finished(found)
+        return _finished(found, removed)
     silent = [batch for batch in found.batches if batch.is_silent]
     if silent:
         return _lost(silent)
@@ -65,14 +68,15 @@ def _words(found: Progress, *, done: bool) -> tuple[str, str]:
     return _nobody(found)
 
 
-def _finished(found: Progress) -> tuple[str, str]:
+def _finished(found: Progress, removed: int) -> tuple[str, str]:
     unknown, failed = found.statuses[Status.UNKNOWN], found.statuses[Status.FAILED]
+    told = [f"{grouped(found.statuses[one])} {one}" for one in UNSENT if found.statuses[one]]
+    if removed > 0:
+        told.append(f"{grouped(removed)} removed after they had ended")
+    words = [", ".join(told[:-1]) + " and " * (len(told) > 1) + told[-1] + "."] if told else []
     if unknown or failed:
-        return (
-            "All finished.",
-            f"{grouped(unknown)} unknown and {grouped(failed)} failed: a person decides.",
-        )
-    return "All finished.", "Every email of this issue is sent."
+        words.append(f"{grouped(unknown)} unknown and {grouped(failed)} failed: a person decides.")
+    return "All finished.", " ".join(words) or "Every email of this issue is sent."
 
 
 def _lost(silent: list[BatchDetails]) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from flask import Flask
+from sqlalchemy import delete
 
 from outbox import Priority
 from outbox.domain.config.settings import OnUnknown
@@ -14,7 +15,7 @@ from outbox.store.transitions.claim import claim
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
-from webapp.extensions import outbox
+from webapp.extensions import db, outbox
 
 pytestmark = pytest.mark.databases("sqlite")
 
@@ -90,6 +91,21 @@ def test_an_issue_with_fields_that_nobody_fills_in_is_not_posted(app: Flask) -> 
     assert "fields: are missing for {{ name }} in line " in answer.text
     with app.app_context():
         assert outbox.list().emails == ()
+
+
+def test_the_page_of_an_issue_that_was_cancelled_says_so(app: Flask) -> None:
+    client = app.test_client()
+    form = {"draft": str(uuid.uuid4()), "subject": "News", "text": "t", "readers": "3"}
+    client.post("/newsletter", data=form)
+    with app.app_context():
+        outbox.cancel(tag="newsletter-1")
+        db.session.commit()
+    page = client.get("/newsletter/1").text
+    assert ("3 cancelled." in page, "is sent" in page) == (True, False)
+    with app.app_context():  # as a purge does, when the retention is over
+        db.session.execute(delete(db.metadata.tables["outbox_email"]))
+        db.session.commit()
+    assert "3 removed after they had ended." in client.get("/newsletter/1").text
 
 
 def test_only_the_demo_s_visitors_and_staff_may_post_an_issue_and_see_it(app: Flask) -> None:

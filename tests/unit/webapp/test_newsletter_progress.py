@@ -57,3 +57,14 @@ def test_the_end_tells_what_waits_for_a_person() -> None:
         "Every email of this issue is sent.",
     )
     assert "1 unknown and 2 failed" in _words(progress(unknown=1, failed=2), done=True)[1]
+
+
+def test_the_end_does_not_call_sent_what_was_not() -> None:
+    everything = "Every email of this issue is sent."
+    assert _words(progress(cancelled=3), done=True) == ("All finished.", "3 cancelled.")
+    ended = progress(sent=1, cancelled=1000, expired=2, suppressed=3, unknown=4)
+    assert _words(ended, done=True)[1] == (
+        "1,000 cancelled, 2 expired and 3 suppressed. 4 unknown and 0 failed: a person decides."
+    )
+    removed = _words(progress(sent=1), done=True, removed=2)[1]
+    assert (removed, everything in removed) == ("2 removed after they had ended.", False)
