@@ -36,7 +36,7 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "MAIL_PASSWORD": environ.get("MAIL_PASSWORD") or None,
         "MAIL_USE_TLS": environ.get("MAIL_USE_TLS", "").lower() in TRUE,
         "MAIL_USE_SSL": environ.get("MAIL_USE_SSL", "").lower() in TRUE,
-        "MAIL_DEFAULT_SENDER": ("Foolscap", environ.get("MAIL_DEFAULT_SENDER") or SENDER),
+        "MAIL_DEFAULT_SENDER": _sender(environ.get("MAIL_DEFAULT_SENDER") or SENDER),
         # Links in emails start with this, because a client can choose its request's Host header.
         "PUBLIC_URL": url,
         "SESSION_COOKIE_SECURE": url.startswith("https:"),
@@ -50,6 +50,11 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     if "LIMITS_URL" in environ:
         config["RATELIMIT_STORAGE_URI"] = environ["LIMITS_URL"]
     return config
+
+
+def _sender(given: str) -> str | tuple[str, str]:
+    """Return who the shop's emails are from: an address alone gets the shop's name."""
+    return given if "<" in given else ("Foolscap", given)
 
 
 def _database(environ: Mapping[str, str]) -> str:

@@ -51,6 +51,8 @@ def send() -> ResponseReturnValue:
         return _form(request.form, problem=str(error)), 400
     except InvalidMessage as error:
         db.session.rollback()
+        if error.field != "recipients":  # it is the shop's own fault
+            raise
         return _form(
             request.form,
             problem=f"We cannot write to that address. The outbox says: “{error.rule}”.",

@@ -81,6 +81,8 @@ def place_order() -> ResponseReturnValue:
         return _page(request.form, problem=str(error)), 400
     except InvalidMessage as error:
         db.session.rollback()
+        if error.field != "recipients":  # it is the shop's own fault
+            raise
         return _page(
             request.form,
             problem=f"We cannot write to that address. The outbox says: “{error.rule}”.",

@@ -70,20 +70,25 @@ def _may_be_sender(value: object) -> bool:
     """Return whether a sender is none, or an address as Flask-Mail takes it."""
     if not value:
         return True
-    address = value[1] if isinstance(value, tuple) and len(value) == 2 else value
-    if not isinstance(address, str):
+    if isinstance(value, tuple) and len(value) == 2:
+        return _is_address(value[1])
+    if not isinstance(value, str):
         return False
-    named = _NAMED.fullmatch(address)
+    named = _NAMED.fullmatch(value)
+    return _is_address(named[1] if named else value) or _is_one(value)
+
+
+def _is_address(value: object) -> bool:
+    """Return whether this is an address alone: the other half of a pair has the name."""
     try:
-        check_address(named[1] if named else address, _SENDER)
+        return bool(check_address(value, _SENDER))
     except InvalidMessage:
-        return _is_one(address)
-    return True
+        return False
 
 
 def _is_one(text: str) -> bool:
     try:
         found = parse_addresses(_SENDER, text)
-        return len(found) == 1 and bool(check_address(found[0].addr_spec, _SENDER))
     except InvalidMessage:
         return False
+    return len(found) == 1 and _is_address(found[0].addr_spec)

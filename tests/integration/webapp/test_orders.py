@@ -94,3 +94,20 @@ def test_one_client_cannot_order_without_end(app: Flask) -> None:
     assert codes == [402] * most + [429]
     elsewhere = {"REMOTE_ADDR": "192.0.2.7"}
     assert client.get("/", environ_overrides=elsewhere).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/orders", "/password-reset"])
+def test_only_an_address_of_the_customers_own_is_called_wrong(app: Flask, path: str) -> None:
+    client = app.test_client()
+
+    def answer(email: str) -> tuple[int, bool]:
+        form = {
+            "checkout": str(uuid.uuid4()), "product": "ink", "quantity": "2", "name": "Ada",
+            "email": email, "card": "works",
+        }  # fmt: skip
+        found = client.post(path, data=form)
+        return found.status_code, "cannot write to that address" in found.text
+
+    assert answer("two..dots@example.com") == (400, True)
+    app.config["MAIL_DEFAULT_SENDER"] = ("Foolscap", "no address")
+    assert answer("ada@example.com") == (500, False)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from email.utils import parseaddr
 from pathlib import Path
 
 import pytest
+from flask_mail import Message
 from sqlalchemy import make_url
 
+from outbox.domain.config.doubtful_values import of_values
 from outbox.domain.config.settings import Settings
+from outbox.flask_ext.messages.convert import standard
 from webapp.config import SENDER, from_environment
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,6 +73,17 @@ def test_the_sender_is_the_shop_s_own_or_one_that_the_relay_takes() -> None:
     config = from_environment(ENVIRONMENT | given)
     assert config["MAIL_DEFAULT_SENDER"] == ("Foolscap", "post@shop.example")
     assert (config["MAIL_USE_SSL"], config["MAIL_USE_TLS"]) == (True, False)
+
+
+@pytest.mark.parametrize("sender", ["Shop <shop@shop.example>", "Ink, Inc. <shop@shop.example>"])
+def test_the_sender_may_have_a_name_of_its_own(sender: str) -> None:
+    config = from_environment(ENVIRONMENT | {"MAIL_DEFAULT_SENDER": sender})
+    message = Message(
+        "s", recipients=["ada@example.com"], body="b", sender=config["MAIL_DEFAULT_SENDER"]
+    )
+    written = parseaddr(str(standard(message)["From"]))
+    assert written == (sender.partition(" <")[0], "shop@shop.example")
+    assert not list(of_values(config["MAIL_DEFAULT_SENDER"], Settings()))
 
 
 def test_the_public_address_follows_the_port() -> None:
