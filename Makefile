@@ -14,6 +14,9 @@ EXTRAS := demo,test,check,docs
 NAMES := python3.12 python3.11 python3.13 python3.14
 PYTHONS := $(addprefix /usr/bin/,$(NAMES)) $(NAMES) python3 python
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+# A Ctrl-C in the midst leaves an environment without pip, or with a part of it: its list of files is
+# written last.
+WHOLE := from importlib.metadata import files; files("pip")[0]
 
 BIN := .venv/bin
 # Twice the two cores that CI has: tests that wait for their servers leave them idle.
@@ -83,7 +86,7 @@ clean: ## remove the environment, caches and the demo's data
 
 $(STAMP): pyproject.toml constraints.txt
 	@set -e; \
-	if ! $(BIN)/python -c '$(USABLE)' 2>/dev/null; then \
+	if ! $(BIN)/python -c '$(WHOLE); $(USABLE)' 2>/dev/null; then \
 		for python in $(PYTHONS) none; do \
 			if [ $$python = none ]; then \
 				echo 'No Python 3.11 or later with venv found (on Debian: apt install python3-venv)' >&2; \

@@ -1,0 +1,68 @@
+"""`make` goes on after a Ctrl-C at any moment of its first run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+PROJECT = """\
+[project]
+name = "empty"
+version = "1"
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+BACKEND = """\
+import pathlib, zipfile
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    name = "empty-1-py3-none-any.whl"
+    files = {
+        "METADATA": "Metadata-Version: 2.1\\nName: empty\\nVersion: 1\\nProvides-Extra: one\\n",
+        "WHEEL": "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+        "RECORD": "",
+    }
+    with zipfile.ZipFile(pathlib.Path(folder) / name, "w") as wheel:
+        for file, text in files.items():
+            wheel.writestr(f"empty-1.dist-info/{file}", text)
+    return name
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ended", ["before pip was there", "while pip was copied"])
+def test_an_environment_that_was_left_half_made_is_made_anew(tmp_path: Path, ended: str) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "backend.py").write_text(BACKEND)
+    (tmp_path / "constraints.txt").touch()
+    left = tmp_path / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", left], check=True)
+    if ended == "while pip was copied":
+        [packages] = left.glob("lib/python*/site-packages")
+        (packages / "pip").mkdir()
+        (packages / "pip" / "__init__.py").touch()
+    command = ["make", f"PYTHONS={sys.executable}", "EXTRAS=one", ".venv"]
+    environ = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environ | {"PIP_NO_INDEX": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, (left / "installed").exists()) == (0, True), done.stderr
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Installing" in done.stdout
+    assert "Installing" not in again.stdout
