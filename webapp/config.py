@@ -8,6 +8,9 @@ from typing import Any
 
 from sqlalchemy import make_url
 
+from outbox import ConfigurationError
+from outbox.metrics import bearer
+
 SECRETS = (
     *("DASHBOARD_PASSWORD", "DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD"),
     *("METRICS_TOKEN", "SECRET_KEY"),
@@ -20,7 +23,7 @@ OPTIONAL = ("DASHBOARD_PASSWORD", "DEMO_INBOX", "DEMO_KILL_WORKER", "FLOWER_URL"
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return Flask's configuration; raise RuntimeError for a missing variable, with its name.
+    """Return Flask's configuration; raise RuntimeError for a missing or odd variable, by its name.
 
     A secret may stand in a file: `SECRET_KEY_FILE` names the file that has `SECRET_KEY`.
     """
@@ -30,8 +33,8 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     config: dict[str, Any] = {
         "SECRET_KEY": _required(environ, "SECRET_KEY", "a long random string"),
         "SQLALCHEMY_DATABASE_URI": _database(environ),
-        "MAIL_SERVER": environ.get("MAIL_SERVER", "localhost"),
-        "MAIL_PORT": int(environ.get("MAIL_PORT", "25")),
+        "MAIL_SERVER": environ.get("MAIL_SERVER") or "localhost",
+        "MAIL_PORT": _number(environ, "MAIL_PORT", 25),
         "MAIL_USERNAME": environ.get("MAIL_USERNAME") or None,
         "MAIL_PASSWORD": environ.get("MAIL_PASSWORD") or None,
         "MAIL_USE_TLS": environ.get("MAIL_USE_TLS", "").lower() in TRUE,
@@ -42,9 +45,9 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "SESSION_COOKIE_SECURE": url.startswith("https:"),
         "SESSION_COOKIE_SAMESITE": "Lax",
         "MAX_CONTENT_LENGTH": 256 * 1024,
+        "PROXIES": _number(environ, "PROXIES", 0),
     }
-    if "PROXIES" in environ:
-        config["PROXIES"] = int(environ["PROXIES"])
+    _check_token(environ.get("METRICS_TOKEN"))
     given = ("METRICS_TOKEN", *OPTIONAL, *(name for name in environ if name.startswith("OUTBOX_")))
     config |= {name: environ[name] for name in given if environ.get(name)}
     if "LIMITS_URL" in environ:
@@ -82,6 +85,22 @@ def _with_files(environ: Mapping[str, str]) -> dict[str, str]:
                 raise RuntimeError(f"both {name} and {name}_FILE are set: unset one of them")
             given[name] = Path(path).read_text().rstrip("\r\n")
     return given
+
+
+def _number(environ: Mapping[str, str], name: str, default: int) -> int:
+    value = environ.get(name) or str(default)
+    if not value.isdecimal():
+        raise RuntimeError(f"the environment variable {name} must be a whole number")
+    return int(value)
+
+
+def _check_token(token: str | None) -> None:
+    """Refuse a short token now, and not at each scrape."""
+    if token:
+        try:
+            bearer(token)
+        except ConfigurationError as error:
+            raise RuntimeError(f"METRICS_TOKEN: {error}") from None
 
 
 def _required(environ: Mapping[str, str], name: str, hint: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from flask_migrate import Migrate
@@ -20,8 +21,18 @@ class Base(DeclarativeBase):
     """The declarative base of the shop's rows; the outbox's tables join its metadata."""
 
 
+def _migrations() -> str:
+    """Return the folder of the migrations.
+
+    Alembic's parser reads a `%` in its path as the begin of a variable. As seen from the folder of
+    the process the path has none, unless it is started elsewhere.
+    """
+    folder = Path(__file__).with_name("migrations")
+    return os.path.relpath(folder) if "%" in str(folder) else str(folder)
+
+
 db = SQLAlchemy(model_class=Base)
-migrate = Migrate(directory=str(Path(__file__).with_name("migrations")))
+migrate = Migrate(directory=_migrations())
 csrf = CSRFProtect()
 outbox = Outbox()
 dashboard = Dashboard(access=access)

@@ -22,7 +22,7 @@ from urllib.parse import quote
 from .banner import banner, kill_worker
 from .databases import database
 from .environment import without_foreign
-from .programs import Ports, Sockets, supervisor_config
+from .programs import Ports, Sockets, supervisor_config, usual_port
 from .readiness import await_all, explanation
 from .redis_server import NOTHING, RedisServer, find
 from .state_folder import CONFIG, Refused, own_folder, socket_folder, starting_alone
@@ -66,7 +66,7 @@ def _run(kind: str, state: Path, stop: threading.Event) -> int:
         sockets = Sockets(folder=running.enter_context(socket_folder(state)))
         url = running.enter_context(database(kind, state, sockets.folder))
         with starting_alone(stop):
-            ports = Ports.free(web=int(os.environ.get("PORT", "5000")), flower=5555)
+            ports = Ports.free(web=usual_port(os.environ), flower=5555)
             environment = _prepare(state, sockets, ports, url, redis)
             demo = running.enter_context(
                 supervised(state / CONFIG, sockets.supervisord, environment, _say)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .redis_server import RedisServer
+from .state_folder import Refused
+
+_COMMENT = re.compile(r"\s[;#]|[\r\n]")
+"""What supervisord takes for a comment or for the next line. It can be escaped by nothing."""
+
+
+def usual_port(environ: Mapping[str, str]) -> int:
+    """Return the port that a person wants for the shop; raise Refused if it is none."""
+    given = environ.get("PORT") or "5000"
+    if not (given.isdecimal() and len(given) <= 5 and 0 < int(given) < 65_536):
+        raise Refused("PORT must be a number from 1 to 65535.")
+    return int(given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +123,11 @@ def supervisor_config(state: Path, ports: Ports, sockets: Sockets, redis: RedisS
 
 
 def _escape(value: str) -> str:
+    if _COMMENT.search(value):
+        raise Refused(
+            "supervisord cannot read a path with a line break, or with a blank before ; or #."
+            " Give another --state, or another folder to this checkout."
+        )
     return value.replace("%", "%%")
 
 

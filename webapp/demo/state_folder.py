@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 import psutil
 
@@ -36,10 +37,7 @@ class Refused(Exception):
 @contextmanager
 def own_folder(state: Path) -> Iterator[None]:
     """Empty the folder, and hold it for one demo; raise Refused where that is not possible."""
-    _refuse_foreign(state)
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state.chmod(0o700)
-    with (state / LOCK).open("a") as lock:
+    with _lock_file(state) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -50,6 +48,18 @@ def own_folder(state: Path) -> Iterator[None]:
         _empty(state)
         (state / "log").mkdir()
         yield
+
+
+def _lock_file(state: Path) -> TextIO:
+    """Make the folder, and return the open file that its demo locks."""
+    try:
+        _refuse_foreign(state)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state.chmod(0o700)
+        return (state / LOCK).open("a")
+    except OSError as error:
+        text = f"{state} cannot be used: {error.strerror}. Give another --state."
+        raise Refused(text) from None
 
 
 def _refuse_foreign(state: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -142,3 +145,15 @@ def test_statements_for_sqlite_are_refused_with_the_reason(
     """They would copy tables, and only the database knows these."""
     assert flask("db", *words.split())[0] == 1
     assert "cannot proceed in --sql mode" in caplog.text
+
+
+@pytest.mark.one_database("sqlite")
+def test_the_folder_of_the_code_may_have_a_percent_sign(database_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "feature%2Fink"
+    shutil.copytree(ROOT / "webapp", folder / "webapp")
+    environ = os.environ | {"SECRET_KEY": "of a test", "DATABASE_URL": database_url}
+    command = [sys.executable, "-m", "flask", "--app", "webapp", "init-db"]
+    done = subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, READY), done.stderr

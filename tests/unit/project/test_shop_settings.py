@@ -86,6 +86,20 @@ def test_the_sender_may_have_a_name_of_its_own(sender: str) -> None:
     assert not list(of_values(config["MAIL_DEFAULT_SENDER"], Settings()))
 
 
+@pytest.mark.parametrize("name", ["MAIL_PORT", "PROXIES"])
+def test_a_number_that_is_none_is_refused_by_its_name(name: str) -> None:
+    assert from_environment(ENVIRONMENT | {name: ""}) == from_environment(ENVIRONMENT)
+    assert from_environment(ENVIRONMENT | {name: "2"})[name] == 2
+    for odd in ("many", "-1", "1.5"):
+        with pytest.raises(RuntimeError, match=f"{name} must be a whole number"):
+            from_environment(ENVIRONMENT | {name: odd})
+
+
+def test_a_token_that_is_too_short_is_refused_at_the_start() -> None:
+    with pytest.raises(RuntimeError, match=r"METRICS_TOKEN: .* must have 16 characters or more"):
+        from_environment(ENVIRONMENT | {"METRICS_TOKEN": "short"})
+
+
 def test_the_public_address_follows_the_port() -> None:
     assert from_environment(ENVIRONMENT)["PUBLIC_URL"] == "http://localhost:5000"
     assert from_environment(ENVIRONMENT | {"PORT": "8001", "PUBLIC_URL": ""})["PUBLIC_URL"] == (

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from supervisor.options import UnhosedConfigParser
 
 from tests.support.waiting import wait_until
-from webapp.demo.programs import Sockets
+from webapp.demo.programs import Ports, Sockets, supervisor_config, usual_port
+from webapp.demo.redis_server import RedisServer
 from webapp.demo.state_folder import (
     LOCK,
     Refused,
@@ -108,3 +110,34 @@ def test_its_tools_are_private_and_carry_the_demos_environment(tmp_path: Path) -
             command, env=mine, cwd="/", capture_output=True, text=True, check=False
         )
         assert "shop.place_order" in answer.stdout, answer.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for state in (tmp_path / "file" / "demo", tmp_path / ("n" * 300)):
+        with (
+            pytest.raises(Refused, match=r"cannot be used: .*Give another --state"),
+            own_folder(state),
+        ):
+            pytest.fail("it was made")
+
+
+@pytest.mark.parametrize("name", ["a ;b", "a #b", "a\nb"])
+def test_a_path_that_supervisord_cannot_read_is_refused(tmp_path: Path, name: str) -> None:
+    redis = RedisServer(name="x", command=("redis-server",), is_real=True)
+    ports = Ports(web=1, flower=2, smtp=3)
+    with pytest.raises(Refused, match="supervisord"):
+        supervisor_config(tmp_path / name, ports, Sockets(folder=tmp_path), redis)
+    config = supervisor_config(tmp_path / "a;b#c%d", ports, Sockets(folder=tmp_path), redis)
+    read = UnhosedConfigParser()
+    read.expansions = {}
+    read.read_string(config)
+    assert str(tmp_path / "a;b#c%d" / "supervisord.pid") == read.saneget("supervisord", "pidfile")
+
+
+@pytest.mark.parametrize("given", ["abc", "70000", "-1", "80.0"])
+def test_a_port_that_is_none_is_refused(given: str) -> None:
+    with pytest.raises(Refused, match="PORT must be a number from 1 to 65535"):
+        usual_port({"PORT": given})
+    assert usual_port({"PORT": ""}) == usual_port({}) == 5000
+    assert usual_port({"PORT": "8000"}) == 8000
