@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from sqlalchemy import URL
+
 from ..config import with_driver
 from .redis_server import FOLDERS
 from .state_folder import Refused
@@ -35,7 +37,7 @@ def database(kind: str, state: Path, sockets: Path) -> AbstractContextManager[st
 
 @contextmanager
 def _sqlite(state: Path) -> Iterator[str]:
-    yield f"sqlite:///{state / 'shop.db'}"
+    yield URL.create("sqlite", database=str(state / "shop.db")).render_as_string()  # it may have %
 
 
 @contextmanager
