@@ -113,7 +113,7 @@ def supervisor_config(state: Path, ports: Ports, sockets: Sockets, redis: RedisS
         PROGRAM.format(
             name=name,
             command=_escape(shlex.join(command)),
-            log=_escape(str(state / "log" / f"{name}.log")),
+            log=_escape(_escape(str(state / "log" / f"{name}.log"))),  # supervisord reads it twice
             priority=1 if name == "redis" else 2,  # Redis starts first
             signal="KILL" if name in KEEP_NOTHING else "TERM",
         )

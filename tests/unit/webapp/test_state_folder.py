@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from supervisor.options import UnhosedConfigParser
+from supervisor.options import ServerOptions
 
 from tests.support.waiting import wait_until
 from webapp.demo.programs import Ports, Sockets, supervisor_config, usual_port
@@ -128,11 +129,24 @@ def test_a_path_that_supervisord_cannot_read_is_refused(tmp_path: Path, name: st
     ports = Ports(web=1, flower=2, smtp=3)
     with pytest.raises(Refused, match="supervisord"):
         supervisor_config(tmp_path / name, ports, Sockets(folder=tmp_path), redis)
-    config = supervisor_config(tmp_path / "a;b#c%d", ports, Sockets(folder=tmp_path), redis)
-    read = UnhosedConfigParser()
-    read.expansions = {}
-    read.read_string(config)
-    assert str(tmp_path / "a;b#c%d" / "supervisord.pid") == read.saneget("supervisord", "pidfile")
+
+
+@pytest.mark.parametrize("name", ["a%2Fb", "a%b", "a;b#c d"])
+def test_supervisord_reads_each_other_path_as_it_is(tmp_path: Path, name: str) -> None:
+    state = tmp_path / name
+    (state / "log").mkdir(parents=True)
+    redis = RedisServer(name="x", command=(f"/{name}/redis-server",), is_real=True)
+    config = tmp_path / "supervisord.conf"
+    ports = Ports(web=1, flower=2, smtp=3)
+    config.write_text(supervisor_config(state, ports, Sockets(folder=state), redis))
+    read = ServerOptions()
+    read.realize(["-c", str(config)])
+    assert read.pidfile == str(state / "supervisord.pid")
+    groups = {group.name: group.process_configs[0] for group in read.process_group_configs}
+    assert {name: one.stdout_logfile for name, one in groups.items()} == {
+        name: str(state / "log" / f"{name}.log") for name in groups
+    }
+    assert shlex.split(groups["redis"].command)[0] == f"/{name}/redis-server"
 
 
 @pytest.mark.parametrize("given", ["abc", "70000", "-1", "80.0"])
