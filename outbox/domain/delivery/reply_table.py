@@ -172,6 +172,8 @@ _NAMED = _text(
     r"\b(\d{1,9}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b"
 )
 _GREYLIST = _text(r"gr[ea]ylist")
+_CLIENT = _text(r"(client host|helo command) rejected|service unavailable")
+_LATER = _text(r"again|later|wait|retr(y|ied)|delay|defer|temporar|come back")
 
 
 def _retry_after(verdict: Verdict, reply: Reply) -> float | None:
@@ -192,6 +194,13 @@ def named_delay(text: str) -> float | None:
 
 
 def is_greylisting(reply: Reply) -> bool:
-    """Return whether the server asks an unknown client to come back later (RFC 6647)."""
-    policy = reply.code in (450, 451) and reply.enhanced == "4.7.1"
-    return policy or _GREYLIST.search(reply.text) is not None
+    """Return whether the server asks an unknown client to come back later (RFC 6647).
+
+    Postfix also says 450 4.7.1 where it refuses the client for good: "Client host rejected: cannot
+    find your hostname". Some greylisters begin in the same way, but then they speak of later.
+    """
+    if _GREYLIST.search(reply.text):
+        return True
+    if reply.code not in (450, 451) or reply.enhanced != "4.7.1":
+        return False
+    return _LATER.search(reply.text) is not None or _CLIENT.search(reply.text) is None

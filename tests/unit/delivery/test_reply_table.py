@@ -125,6 +125,8 @@ def test_a_connection_out_of_step_is_renewed_and_a_plain_refusal_keeps_it() -> N
         ("450 Greylisted for 10 minutes", 600),
         ("450 4.7.1 come back later", 60),
         ("451 greylisting in action", 60),
+        ("450 4.7.1 Client host rejected: Greylisted, see http://postgrey.example/help", 60),
+        ("450 4.7.1 Client host rejected: cannot find your hostname", None),
         ("451 wait 2 hours", 7200),
         ("450 try again in 900000000 hours", 86_400),
         ("450 try again later", None),

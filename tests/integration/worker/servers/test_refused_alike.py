@@ -14,7 +14,10 @@ pytestmark = pytest.mark.one_database("postgresql")
 
 NEEDED, WINDOW = 6, 4
 BLOCKED = "554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen"
+NAMELESS = "450 4.7.1 Client host rejected: cannot find your hostname, [192.0.2.1]"
+GREYLISTED = "450 4.7.1 Client host rejected: Greylisted, see http://postgrey.example/help"
 UNTOUCHED, SENT, FAILED = ("pending", 0, 0, 0), ("sent", 1, 0, 0), ("failed", 1, 0, 0)
+PUT_OFF = ("pending", 1, 0, 0)
 
 
 @pytest.fixture
@@ -71,6 +74,25 @@ def test_a_server_that_refuses_everybody_charges_nobody_and_alerts(
     assert waited == [0] * (20 - NEEDED) + [5] * NEEDED, "who was refused waits behind"
     assert "every email is refused alike: rcpt: 554 5.7.1 Service" in row.reason
     assert "r00000.example" not in row.reason
+
+
+@pytest.mark.parametrize(
+    ("reply", "standings"),
+    [(NAMELESS, {UNTOUCHED: 20}), (GREYLISTED, {PUT_OFF: 20})],
+    ids=["no name", "greylisted"],
+)
+def test_a_server_that_puts_off_a_client_without_a_name_alerts_and_one_that_greylists_does_not(
+    shop: Shop,
+    catcher: Catcher,
+    reply: str,
+    standings: dict[tuple[str, int, int, int], int],
+) -> None:
+    catcher.reply_to_recipient = lambda _: reply
+    enqueue(shop, 20)
+    Motion(shop=shop).beat()
+    assert standing(shop) == standings
+    alerts = [bool(row.alert) for row in shop.rows(shop.tables.breaker)]
+    assert alerts == [True] * (reply is NAMELESS)
 
 
 def test_while_it_lasts_each_probe_is_free_and_after_it_everything_is_delivered(
