@@ -7,6 +7,7 @@ the sums and from the tallies in the same statement, so no counter ever falls.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from datetime import datetime
 from operator import gt, le
 from typing import Any
@@ -36,11 +37,11 @@ from .connection.database import Database
 from .control import circuit_breaker, fleet
 from .control.beat import since
 from .control.counter import BEAT, MARKS, UNKNOWN, summed
-from .queries.standstill import MOST_COUNTED
+from .queries.standstill import MOST_COUNTED, claimed
 from .queries.sweep.lane_keys import marked, ways
 from .queries.sweep.tagged_rows import constant
 from .queries.waiting import leased, waiting
-from .schema.clock import utc
+from .schema.clock import MOMENT, utc
 
 
 def scrape(connection: Connection, database: Database) -> Scrape:
@@ -59,9 +60,8 @@ def scrape(connection: Connection, database: Database) -> Scrape:
             for row in rows["attempts"]
         ),
         emails={row.name: row.number for row in rows["emails"]},
-        oldest_due_seconds=max(
-            (0.0, *((now - utc(row.moment)).total_seconds() for row in rows["way"]))
-        ),
+        oldest_due=_oldest(rows["way"], now),
+        oldest_claimed=_oldest(rows["claimed"], now),
         halts=tuple(
             Halt(row.name, BreakerState(row.verdict), bool(row.number)) for row in rows["halt"]
         ),
@@ -70,6 +70,16 @@ def scrape(connection: Connection, database: Database) -> Scrape:
         events=counters | {CAME_INTO_DOUBT: doubts},
         workers=tuple(_sign(row, now) for row in rows["worker"]),
     )
+
+
+def _oldest(rows: Iterable[Row[Any]], now: datetime) -> dict[int, float]:
+    """Return how many seconds ago the first moment of each priority was."""
+    # The first email of a way may be due in the future, and a claimed one if the clock was ahead.
+    found: dict[int, float] = {}
+    for row in rows:
+        age = (now - utc(row.moment)).total_seconds()
+        found[row.priority] = max(found.get(row.priority, 0.0), age)
+    return found
 
 
 def _sign(row: Row[Any], now: datetime) -> Sign:
@@ -104,7 +114,8 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
             number=case((breaker.alert, constant(1)), else_=constant(0)),
         ).where(circuit_breaker.counts(database)),
         _row("pause", name=tables.pause.c.scope),
-        _row("way", moment=way.c.due_at),
+        _row("way", priority=way.c.priority, moment=way.c.due_at),
+        _claimed(database),
         _emails("due", waiting(database, way, le, now, MOST_COUNTED)),
         _emails("scheduled", waiting(database, way, gt, now, MOST_COUNTED)),
         _emails("claimed", leased(database, Status.CLAIMED)),
@@ -188,6 +199,13 @@ def _emails(state: str, some: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ..
     """Return the statement that counts the rows of another one, up to the limit."""
     found = some.limit(constant(MOST_COUNTED)).subquery(f"some_{state}")
     return _row("emails", name=state, number=func.count()).select_from(found)
+
+
+def _claimed(database: Database) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the moment since which each priority's claimed emails wait."""
+    one = claimed(database).subquery("claimed_since").c
+    first = func.min(one.since, type_=MOMENT)
+    return _row("claimed", priority=one.priority, moment=first).group_by(one.priority)
 
 
 def _of_a_person(database: Database) -> Select[*tuple[Any, ...]]:

@@ -39,10 +39,17 @@ def outbox_families(
             "state",
             {state: scrape.emails.get(state, 0) for state in WAITING},
         ),
-        _plain(
+        _gauge(
             "outbox_oldest_due_seconds",
-            "How long the oldest due email has waited. 0 if no email is due.",
-            scrape.oldest_due_seconds,
+            "How long the oldest due email of a priority has waited. 0 if none is due.",
+            "priority",
+            _by_priority(scrape.oldest_due),
+        ),
+        _gauge(
+            "outbox_oldest_claimed_seconds",
+            "How long the oldest claimed email of a priority has waited. 0 if none is claimed.",
+            "priority",
+            _by_priority(scrape.oldest_claimed),
         ),
         *_servers(scrape.halts, servers),
         _gauge(
@@ -128,6 +135,11 @@ def _events(scrape: Scrape) -> dict[str, int]:
 def _priority(number: int) -> str:
     """Return the priority's name. A later version may have others."""
     return Priority(number).name.lower() if number in set(Priority) else str(number)
+
+
+def _by_priority(seconds: Mapping[int, float]) -> dict[str, float]:
+    every = dict.fromkeys(map(int, Priority), 0.0) | dict(seconds)
+    return {_priority(priority): every[priority] for priority in sorted(every)}
 
 
 def _servers(halts: Sequence[Halt], servers: Sequence[str]) -> Iterator[Family]:

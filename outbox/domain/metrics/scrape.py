@@ -42,7 +42,8 @@ class Scrape:
 
     attempts: tuple[Counted, ...]
     emails: Mapping[str, int]  # by state: due, scheduled, claimed, sending, attention; each bounded
-    oldest_due_seconds: float
+    oldest_due: Mapping[int, float]  # seconds, by priority
+    oldest_claimed: Mapping[int, float]  # seconds, by priority
     halts: tuple[Halt, ...]
     paused: tuple[str, ...]  # scopes
     beat_seconds: float | None  # None: a task of beat was never seen

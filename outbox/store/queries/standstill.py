@@ -36,7 +36,7 @@ class Standstill:
 def oldest_due(connection: Connection, database: Database) -> float:
     """Return how many seconds the oldest due email has waited; 0 if no email is due.
 
-    This is the one figure that shows every kind of standstill.
+    It does not show a standstill of emails that are claimed: see `Standstill.oldest_claimed`.
     """
     email = database.tables.email.c
     statement = select(func.min(email.due_at).label("since")).where(
@@ -48,7 +48,7 @@ def oldest_due(connection: Connection, database: Database) -> float:
 def terms(database: Database, limit: float) -> Iterator[Select[*tuple[Any, ...]]]:
     """Yield the statements for what `read` takes, but for the emails that are due for too long."""
     lease, email = database.tables.lease.c, database.tables.email.c
-    since = _claimed(database).subquery("claimed_since").c.since
+    since = claimed(database).subquery("claimed_since").c.since
     is_late = case((since < database.now(-limit), constant(1)))
     yield finding("since", emails=func.count(is_late), moment=func.min(since, type_=MOMENT))
     yield finding("overdue", moment=func.min(lease.expires_at, type_=MOMENT)).where(
@@ -72,8 +72,8 @@ def _age(found: Findings, moment: datetime | None) -> float:
     return 0.0 if moment is None else max(0.0, found.age(moment))
 
 
-def _claimed(database: Database) -> Select[Any]:
-    """Return the statement for the moments since which claimed emails have waited.
+def claimed(database: Database) -> Select[Any]:
+    """Return the statement for the `priority` of claimed emails, and `since` when each has waited.
 
     A claim does not keep when its emails were due. An email that was never tried was due at its
     first due time. For any other email, the time of the claim is good enough.
@@ -83,7 +83,7 @@ def _claimed(database: Database) -> Select[Any]:
     tried = exists().where(attempt.c.email_id == email.c.id)
     since: ColumnElement[Any] = case((tried, func.coalesce(lease.c.claimed_at, first)), else_=first)
     return (
-        select(since.label("since"))
+        select(email.c.priority, since.label("since"))
         .select_from(email.outerjoin(lease, lease.c.token == email.c.token))
         .where(email.c.token.is_not(None), email.c.status == Status.CLAIMED)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.domain.fleet import ProcessId
 from outbox.domain.metrics.scrape import CAME_INTO_DOUBT, EVENTS, Halt, Scrape
+from outbox.domain.priority import Priority
 from outbox.store import scrape as reader
 from outbox.store.control import beat, circuit_breaker, fleet
 from outbox.store.control.counter import UNKNOWN, bump
@@ -45,6 +46,11 @@ def counted(shop: Shop) -> dict[tuple[str, int], int]:
     return found
 
 
+def highest(seconds: Mapping[int, float]) -> float:
+    """Return the highest age as exact as `health` tells it."""
+    return round(max(seconds.values()), 3)
+
+
 @contextmanager
 def statements(shop: Shop) -> Iterator[list[str]]:
     """Collect the statements on tables of the outbox."""
@@ -63,7 +69,8 @@ def test_an_empty_outbox_has_nothing_to_tell(shop: Shop) -> None:
     assert scrape(shop) == Scrape(
         attempts=(),
         emails=WAITING,
-        oldest_due_seconds=0.0,
+        oldest_due={},
+        oldest_claimed={},
         halts=(),
         paused=(),
         beat_seconds=None,
@@ -111,7 +118,28 @@ def test_a_scrape_tells_what_waits_and_what_is_in_flight(shop: Shop) -> None:
     shop.later(60)
     found = scrape(shop)
     assert found.emails == WAITING | {"due": 2, "scheduled": 3, "claimed": 1, "sending": 2}
-    assert 60 <= found.oldest_due_seconds < 90
+    assert 60 <= found.oldest_due[Priority.URGENT] < 90
+    assert 60 <= found.oldest_due[Priority.BULK] < 90
+    assert found.oldest_due[Priority.NORMAL] == 0
+
+
+def test_a_scrape_tells_by_priority_what_health_tells_of_the_oldest_emails(shop: Shop) -> None:
+    """Sweeps without a worker claim what is due: then no email is due, and yet none leaves."""
+    shop.enqueue(priority="bulk")
+    shop.later(100)
+    shop.enqueue()
+    for priority in (Priority.NORMAL, Priority.BULK):
+        shop.claim(priority=priority)
+    shop.later(100)
+    shop.enqueue(priority="urgent")
+    shop.enqueue(priority="bulk")
+    shop.later(100)
+    before, health, found = scrape(shop), shop.outbox.health(), scrape(shop)
+    assert {p: age // 100 for p, age in found.oldest_due.items()} == {0: 1, 2: 1}
+    assert {p: age // 100 for p, age in found.oldest_claimed.items()} == {1: 2, 2: 3}
+    due, claimed = health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0
+    assert highest(before.oldest_due) <= due <= highest(found.oldest_due)
+    assert max(before.oldest_claimed.values()) <= claimed <= max(found.oldest_claimed.values())
 
 
 def test_a_scrape_tells_how_many_emails_need_a_person(shop: Shop) -> None:
