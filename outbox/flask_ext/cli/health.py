@@ -56,7 +56,7 @@ PATIENCE = 60.0
 """Seconds that the command of `watch` may take: cron may start the next one a minute later."""
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--max-age", type=SECONDS, help="Seconds; default: OUTBOX_HEALTH_AGE.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @with_appcontext

@@ -137,6 +137,22 @@ def test_the_command_runs_another_one_when_the_health_turns(shop: Shop, tmp_path
     assert run("watch").output == ""
 
 
+@pytest.mark.parametrize("option", ["--max_age=60", "--json", "-m"])
+def test_a_misspelt_option_is_no_command(shop: Shop, option: str) -> None:
+    run = runner(shop)
+    late(shop)
+    refused = run("watch", option, *script(Path("/dev/null"), 0), code=2)
+    assert "No such option" in refused.output
+    assert run("watch").output.startswith("outbox: unhealthy"), "nobody was told yet"
+
+
+def test_what_stands_behind_the_command_is_the_commands_own(shop: Shop, tmp_path: Path) -> None:
+    late(shop)
+    written = tmp_path / "--max-age"
+    runner(shop)("watch", "sh", "-c", 'cat > "$0/$1"', str(tmp_path), "--max-age")
+    assert written.read_text().startswith("1 email has been due")
+
+
 @pytest.mark.parametrize("command", [script(Path("/dev/null"), 3), ["--", "/no/such/program"]])
 def test_if_the_command_fails_the_next_watch_tells_again(shop: Shop, command: list[str]) -> None:
     run = runner(shop)
