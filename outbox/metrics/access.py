@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -18,6 +19,9 @@ Access: TypeAlias = Callable[[], bool | Awaitable[bool]]
 SHORTEST = 16
 """Characters of a token: a shorter one can be guessed."""
 
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)
+"""RFC 6750 §2.1. Clients cannot send most others, so each request would be refused."""
+
 _ASK = WWWAuthenticate("bearer", {"realm": "outbox"})
 
 
@@ -29,11 +33,17 @@ def nobody() -> bool:
 def bearer(token: str) -> Access:
     """Return an `access` that asks for this token, which Prometheus sends as a bearer token.
 
-    Use it over HTTPS, or in a network of your own. Raises ConfigurationError for a short token.
+    Use it over HTTPS, or in a network of your own. Raises ConfigurationError for a token that is
+    short, or that is no bearer token (RFC 6750).
     """
     if len(token) < SHORTEST:
         raise ConfigurationError(
             f"the token of the metrics must have {SHORTEST} characters or more"
+        )
+    if not _TOKEN.fullmatch(token):
+        raise ConfigurationError(
+            "the token of the metrics may have only letters, digits and - . _ ~ + /, and = at its"
+            " end (RFC 6750): does it have a line end or a blank?"
         )
     expected = token.encode()
 

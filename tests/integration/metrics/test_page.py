@@ -27,7 +27,7 @@ from tests.support.shop.shop import Shop, Shops, message
 
 pytestmark = pytest.mark.one_database("sqlite")
 
-TOKEN = "a long random token"
+TOKEN = "a-long.random~token_/+42=="
 
 
 def samples(text: str) -> dict[tuple[str, tuple[str, ...]], float]:
@@ -74,6 +74,16 @@ def test_a_token_opens_it_and_no_other(shops: Shops) -> None:
     assert samples(found.text)["outbox_up", ()] == 1
     with pytest.raises(ConfigurationError, match="16 characters"):
         bearer("short")
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["a-long-random-token\n", "a long random token", "a-long=random-token", "ein-langes-Gehölz-42"],
+)
+def test_a_token_that_no_client_can_send_is_refused(token: str) -> None:
+    with pytest.raises(ConfigurationError, match="letters, digits") as refused:
+        bearer(token)
+    assert token not in str(refused.value)
 
 
 def test_an_access_of_ones_own_must_say_true(shops: Shops) -> None:

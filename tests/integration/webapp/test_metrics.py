@@ -7,7 +7,7 @@ from flask import Flask
 
 pytestmark = pytest.mark.one_database("sqlite")
 
-TOKEN = "a long random token"
+TOKEN = "a-long-random-token"
 
 
 def test_the_metrics_are_open_in_the_demo_and_else_for_who_has_the_token(app: Flask) -> None:
