@@ -15,7 +15,7 @@ from ..flask_ext.management.metrics import families
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-_TOTAL = "_total"
+_TOTAL, _COUNT = "_total", "_count"
 
 
 class OutboxCollector:
@@ -51,5 +51,8 @@ def _metric(family: Family) -> Metric:
         name = name.removesuffix(_TOTAL)  # the package adds it again
     metric = Metric(name, family.help, family.kind.value)
     for sample in family.samples:
+        # Readers of OpenMetrics refuse a count without a sum. The last bucket tells the same.
+        if family.kind is Kind.HISTOGRAM and sample.name.endswith(_COUNT):
+            continue
         metric.add_sample(sample.name, dict(sample.labels), sample.value)
     return metric
