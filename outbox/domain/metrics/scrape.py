@@ -18,7 +18,7 @@ risen that begins at 1."""
 
 
 class Counted(NamedTuple):
-    """So many attempts since the tables were made. A number never falls."""
+    """So many attempts since the tables were made. A number falls only with a restored backup."""
 
     server: str
     route: str
