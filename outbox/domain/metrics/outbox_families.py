@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate, product
 from typing import Final
 
 from ..delivery.breaker_timing import BreakerState
@@ -22,16 +22,26 @@ WAITING: Final = ("due", "scheduled", "claimed", "sending", "attention")
 _EVERY = 2
 """Every second bound of the histogram is a bucket: a series for each costs the monitor memory."""
 
+_EXPECTED = (Verdict.SENT, Verdict.RETRY, Verdict.FAIL, Verdict.UNKNOWN)
+"""Verdicts that have a sample from the start: see `scrape.EVENTS`."""
+
 _HALTED = frozenset({BreakerState.OPEN, BreakerState.HALF_OPEN})
 
 
 def outbox_families(
-    scrape: Scrape, *, servers: Sequence[str], workers: Mapping[WorkerState, int]
+    scrape: Scrape,
+    *,
+    servers: Sequence[str],
+    routes: Collection[tuple[str, str]],
+    workers: Mapping[WorkerState, int],
 ) -> tuple[Family, ...]:
-    """Return all metrics: of what was read, the configured servers, and the workers by state."""
+    """Return all metrics: of what was read, the configured servers, and the workers by state.
+
+    `routes` are the configured pairs of a server and a route over it.
+    """
     return (
         up(is_up=True),
-        _attempts(scrape.attempts),
+        _attempts(scrape.attempts, routes),
         _time_to_accepted(scrape.attempts),
         _gauge(
             "outbox_emails",
@@ -83,8 +93,10 @@ def up(*, is_up: bool) -> Family:
     return _plain("outbox_up", "1 if the tables of the outbox can be read, and else 0.", is_up)
 
 
-def _attempts(counted: Sequence[Counted]) -> Family:
+def _attempts(counted: Sequence[Counted], routes: Collection[tuple[str, str]]) -> Family:
     sums = Counter[tuple[str, str, int, str]]()
+    for way, priority, verdict in product(routes, Priority, _EXPECTED):
+        sums[*way, int(priority), str(verdict)] = 0
     for one in counted:
         sums[one.server, one.route, one.priority, one.verdict] += one.attempts
     name = "outbox_attempts_total"

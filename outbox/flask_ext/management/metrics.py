@@ -24,7 +24,9 @@ def families(runtime: Runtime) -> tuple[Family, ...]:
     A monitor is to see the difference between an app that is away and a database that is. So this
     raises no error of the database.
     """
-    database, names = runtime.database, [server.name for server in runtime.servers]
+    database, routes = runtime.database, runtime.routes
+    names = [server.name for server in runtime.servers]
+    pairs = [(one.name, route) for route in routes.names for one in routes.servers_of(route)]
 
     def look(connection: Connection) -> tuple[Family, ...]:
         found = scrape(connection, database)
@@ -34,7 +36,7 @@ def families(runtime: Runtime) -> tuple[Family, ...]:
             for sign, (state, is_missed) in known
             if sign.pool != BEAT and (is_missed or state is not WorkerState.DEAD)
         )
-        return outbox_families(found, servers=names, workers=by_state)
+        return outbox_families(found, servers=names, routes=pairs, workers=by_state)
 
     try:
         return database.read(look)

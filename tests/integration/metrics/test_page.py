@@ -123,6 +123,23 @@ def test_it_tells_all_metrics_and_strange_names_are_escaped(shops: Shops) -> Non
     assert found["outbox_workers", ("busy",)] == 0
 
 
+def test_each_way_over_a_server_has_its_attempts_from_the_start(shops: Shops) -> None:
+    """A monitor cannot tell how far a counter has risen that begins at 100."""
+    shop = shops.open(
+        OUTBOX_SERVERS=[{"name": name, "server": "mx"} for name in ("one", "two")],
+        OUTBOX_ROUTES=[{"name": "news", "tag": "news*", "servers": ["two"]}],
+    )
+    text = shop.outbox.metrics()
+    found = {labels for name, labels in samples(text) if name == "outbox_attempts_total"}
+    assert found == {
+        (priority, route, server, verdict)
+        for server, route in (("one", ""), ("two", ""), ("two", "news"))
+        for priority in ("urgent", "normal", "bulk")
+        for verdict in ("sent", "retry", "fail", "unknown")
+    }
+    assert samples(text)["outbox_attempts_total", ("bulk", "news", "two", "fail")] == 0
+
+
 def test_the_histogram_has_every_second_bound(shops: Shops) -> None:
     found = samples(full(shops).outbox.metrics())
     name = "outbox_time_to_accepted_seconds"
