@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -38,7 +40,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("system")
     shutil.copytree(SYSTEM_UNITS, root / "lib/systemd/system", symlinks=True)
     shutil.copytree(UNITS, root / "etc/systemd/system")
-    for program in (*(f"srv/shop/.venv/bin/{name}" for name in PROGRAMS), "bin/kill"):
+    for program in (*(f"srv/shop/.venv/bin/{name}" for name in PROGRAMS), "bin/kill", "bin/sh"):
         (root / program).parent.mkdir(parents=True, exist_ok=True)
         (root / program).write_text("#!/bin/sh\n")
         (root / program).chmod(0o755)
@@ -72,6 +74,21 @@ def test_a_stopped_worker_may_finish_its_window() -> None:
     assert "KillMode=mixed\n" in unit, "a SIGTERM to the pool ends it at once"
     assert "TimeoutStopSec=11min\n" in unit
     assert longest_stop() < 11 * 60
+
+
+def test_the_migration_is_repeated_until_the_database_is_there(tmp_path: Path) -> None:
+    """After a boot the others' start hangs on it, and systemd does not try a failed one again."""
+    unit = (UNITS / "shop-migrate.service").read_text()
+    [command] = re.findall("^ExecStart=(.*)$", unit, re.MULTILINE)
+    assert "\nTimeoutStartSec=infinity\n" in unit
+    for name, script in {"flask": '[ "$(wc -l < flask.tried)" = 3 ]', "sleep": "true"}.items():
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "$*" >> {name}.tried\n{script}\n')
+        (tmp_path / name).chmod(0o755)
+    ours = shlex.split(command.replace("/srv/shop/.venv/bin/", f"{tmp_path}/"))
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(ours, cwd=tmp_path, env={"PATH": path}, check=True, timeout=60)
+    assert (tmp_path / "flask.tried").read_text().splitlines() == ["--app webapp init-db"] * 3
+    assert (tmp_path / "sleep.tried").read_text().splitlines() == ["5"] * 2
 
 
 def documents() -> Iterator[tuple[str, dict[str, Any]]]:
