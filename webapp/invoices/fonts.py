@@ -58,6 +58,8 @@ def installed() -> Path:
 
 def of_the_machine(characters: Collection[str]) -> Path | None:
     """Return the machine's font that has the most of these characters; None if none has any."""
+    if not characters:
+        return None
     wanted = set(map(ord, characters))
     found = [(len(wanted & known(file)), file) for file in _there(FOLDERS)]
     most = max((count for count, _ in found), default=0)
@@ -67,8 +69,16 @@ def of_the_machine(characters: Collection[str]) -> Path | None:
 @cache
 def _there(folders: tuple[Path, ...]) -> tuple[Path, ...]:
     """Return the files of these fonts, in the order of `EAST_ASIAN`."""
-    files = {file.name: file for folder in folders for file in sorted(folder.rglob("*.tt[cf]"))}
+    files = {file.name: file for folder in folders for file in _fonts_in(folder)}
     return tuple(files[name] for name in EAST_ASIAN if name in files)
+
+
+def _fonts_in(folder: Path) -> list[Path]:
+    """Return a folder's fonts; none if it is closed to us, as a home is by `ProtectHome=`."""
+    try:
+        return sorted(folder.rglob("*.tt[cf]"))
+    except OSError:
+        return []
 
 
 @cache

@@ -123,6 +123,25 @@ def test_the_font_with_the_most_of_the_characters_is_taken(machine: Path) -> Non
     assert fonts.of_the_machine("") is None
 
 
+def test_a_folder_that_is_closed_to_the_shop_breaks_no_invoice(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemd's ProtectHome= closes the home. A name that is too long fails for root, too."""
+    make_font(machine / "malgun.ttf", "김철수")
+    monkeypatch.setattr(fonts, "FOLDERS", (machine / ("x" * 300), machine))
+    assert lines("Jan Dvořák") == "Jan Dvořák"
+    assert lines("김철수") == "김철수"
+
+
+def test_the_machines_folders_are_read_only_for_what_the_shops_own_font_lacks(
+    machine: Path,
+) -> None:
+    """They are read once, so what comes later is found only if they were not read yet."""
+    assert lines("Jan Dvořák") == "Jan Dvořák"
+    make_font(machine / "malgun.ttf", "김철수")
+    assert lines("김철수") == "김철수"
+
+
 def test_the_same_order_has_the_same_octets() -> None:
     assert invoice(order("Ada")) == invoice(order("Ada"))
     assert invoice(order("Лев")) == invoice(order("Лев"))
