@@ -11,6 +11,8 @@ from sqlalchemy import make_url
 from outbox import ConfigurationError
 from outbox.metrics import bearer
 
+from .connections import engine_options
+
 SECRETS = (
     *("DASHBOARD_PASSWORD", "DATABASE_PASSWORD", "DATABASE_URL", "MAIL_PASSWORD"),
     *("METRICS_TOKEN", "SECRET_KEY"),
@@ -30,9 +32,11 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     environ = _with_files(environ)
     url = environ.get("PUBLIC_URL") or f"http://localhost:{environ.get('PORT') or 5000}"
     url = url.rstrip("/")
+    database = _database(environ)
     config: dict[str, Any] = {
         "SECRET_KEY": _required(environ, "SECRET_KEY", "a long random string"),
-        "SQLALCHEMY_DATABASE_URI": _database(environ),
+        "SQLALCHEMY_DATABASE_URI": database,
+        "SQLALCHEMY_ENGINE_OPTIONS": engine_options(database),
         "MAIL_SERVER": environ.get("MAIL_SERVER") or "localhost",
         "MAIL_PORT": _number(environ, "MAIL_PORT", 25),
         "MAIL_USERNAME": environ.get("MAIL_USERNAME") or None,

@@ -42,6 +42,16 @@ def test_without_a_password_the_url_is_taken_as_it_is() -> None:
     assert database() == "postgresql+psycopg://shop@postgres/shop"
 
 
+def test_what_the_database_s_url_says_counts() -> None:
+    url = {"DATABASE_URL": "postgresql://shop@postgres/shop?connect_timeout=30"}
+    options = from_environment(ENVIRONMENT | url)["SQLALCHEMY_ENGINE_OPTIONS"]
+    assert "connect_timeout" not in options["connect_args"]
+    assert options["connect_args"]["tcp_user_timeout"]
+    for other in ("sqlite://", "postgresql+pg8000://shop@postgres/shop"):
+        options = from_environment(ENVIRONMENT | {"DATABASE_URL": other})
+        assert "connect_args" not in options["SQLALCHEMY_ENGINE_OPTIONS"]
+
+
 def test_a_secret_may_stand_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("from the file\n")
     config = from_environment(
