@@ -54,8 +54,8 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     _check_token(environ.get("METRICS_TOKEN"))
     given = ("METRICS_TOKEN", *OPTIONAL, *(name for name in environ if name.startswith("OUTBOX_")))
     config |= {name: environ[name] for name in given if environ.get(name)}
-    if "LIMITS_URL" in environ:
-        config["RATELIMIT_STORAGE_URI"] = environ["LIMITS_URL"]
+    if limits := environ.get("LIMITS_URL"):
+        config["RATELIMIT_STORAGE_URI"] = limits
     return config
 
 

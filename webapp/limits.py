@@ -1,8 +1,10 @@
 """Limits what one client, and what one address, can make the shop send.
 
-A form that writes to any address is a way to flood somebody's inbox. Flask-Limiter counts in this
-process's memory, or in the storage that LIMITS_URL names, which several processes can share. Behind
-reverse proxies, PROXIES must say how many there are: otherwise all clients look like one.
+A form that writes to any address is a way to flood somebody's inbox. Flask-Limiter counts in the
+storage that LIMITS_URL names, such as Redis, which all processes share. Without it, and while that
+storage is away, each process counts in its own memory: two processes then let twice as much pass.
+
+Behind reverse proxies, PROXIES must say how many there are: otherwise all clients look like one.
 """
 
 from __future__ import annotations
@@ -24,12 +26,21 @@ INVOICES_OF_A_CLIENT = "60/minute"
 """To draw one with a font of its own takes a third of a second, and with a large one a second."""
 NEWSLETTERS_OF_A_CLIENT = "10/minute"
 
+REDIS_WAITS = {"socket_connect_timeout": 0.5, "socket_timeout": 0.5}
+"""Seconds that a request waits for a Redis that is silent. The next ones do not ask it at once."""
+
 
 def init_app(app: Flask) -> None:
     """Count the requests of this app."""
-    app.config.setdefault("RATELIMIT_STORAGE_URI", "memory://")
-    app.config.setdefault("RATELIMIT_HEADERS_ENABLED", True)  # they tell when to try again
-    app.config.setdefault("RATELIMIT_ENABLED", True)  # otherwise the last app's value would hold
+    config = app.config
+    storage = config.setdefault("RATELIMIT_STORAGE_URI", "memory://")
+    if storage.startswith("redis"):
+        config.setdefault("RATELIMIT_STORAGE_OPTIONS", REDIS_WAITS)
+    config.setdefault("RATELIMIT_IN_MEMORY_FALLBACK_ENABLED", True)
+    # Of two requests that find the storage away at once, only the first one counts in memory.
+    config.setdefault("RATELIMIT_SWALLOW_ERRORS", True)
+    config.setdefault("RATELIMIT_HEADERS_ENABLED", True)  # they tell when to try again
+    config.setdefault("RATELIMIT_ENABLED", True)  # otherwise the last app's value would hold
     limiter.init_app(app)
     if proxies := app.config.get("PROXIES", 0):
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]
