@@ -23,6 +23,7 @@ def configure(engine: Engine) -> None:
         return
     event.listen(engine, "connect", _open)
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "reset", _end)
 
 
 def _open(connection: Any, _record: object) -> None:
@@ -44,3 +45,12 @@ def _begin(connection: Connection) -> None:
         return  # the outbox begins its own transactions
     reads = has_request_context() and request.method in READS
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _end(connection: Any, _record: object, _state: object) -> None:
+    """Undo what is left when a connection goes back to the pool.
+
+    A commit that fails leaves SQLite's transaction open, and a session takes it for ended. The next
+    request with that connection would fail, or commit what this one has called off.
+    """
+    connection.rollback()

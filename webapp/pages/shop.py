@@ -73,7 +73,11 @@ def index() -> ResponseReturnValue:
 @limiter.limit(ORDERS_OF_A_CLIENT)
 @limiter.limit(ORDERS_TO_AN_ADDRESS, key_func=address)
 def place_order() -> ResponseReturnValue:
-    """Take an order: its row, its email and its payment all succeed, or none does."""
+    """Take an order: its row and its email are written together, or neither is.
+
+    Without a payment neither is. The bank is outside of the transaction: if the commit fails after
+    the payment, the visitor has paid, and sends the form again. The bank knows the form's id then.
+    """
     try:
         checkout = Checkout.read(request.form)
         order = placed(checkout.id) or place(checkout)
@@ -114,7 +118,7 @@ def place(checkout: Checkout) -> Order:
             raise
         return rival
     outbox.enqueue(messages.confirmation(order), key=f"order:{checkout.id}", tag=order.tag)
-    charge(checkout.card)
+    charge(checkout.card, order.total, key=checkout.id)
     db.session.commit()
     return order
 
@@ -124,8 +128,12 @@ def placed(checkout_id: str) -> Order | None:
     return db.session.scalar(select(Order).where(Order.checkout == checkout_id))
 
 
-def charge(card: str) -> None:
-    """Stand in for a payment service; the form's second card is always declined."""
+def charge(card: str, cents: int, *, key: str) -> None:  # noqa: ARG001  (a real one takes them)
+    """Stand in for a payment service; the form's second card is always declined.
+
+    A service takes the money only once for a `key`. A real one may take seconds: reserve the money
+    before the transaction begins, and capture it after the commit, so that nobody waits for a lock.
+    """
     if card == "declined":
         raise PaymentError
 

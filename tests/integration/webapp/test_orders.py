@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import text
 
 from outbox.store.queries.whole_emails import Mark, later_than
 from webapp import limits
-from webapp.extensions import outbox
+from webapp.extensions import db, outbox
+from webapp.pages import shop
 
 pytestmark = pytest.mark.databases("sqlite")
 
@@ -68,6 +70,43 @@ def test_a_browser_remembers_its_newest_orders(app: Flask, monkeypatch: pytest.M
         order(client)
     listed = client.get("/orders").text
     assert [f"F-0100{number}" in listed for number in (1, 2, 3)] == [False, True, True]
+
+
+NO_COMMIT = (
+    "CREATE TABLE debt (id INTEGER REFERENCES shop_product DEFERRABLE INITIALLY DEFERRED)",
+    "CREATE TRIGGER no_commit AFTER INSERT ON shop_order BEGIN INSERT INTO debt VALUES (-1); END",
+)
+"""With these an order is written, and its commit fails, because only a commit looks at the debt."""
+
+
+def run(app: Flask, *statements: str) -> None:
+    with app.app_context():
+        for statement in statements:
+            db.session.execute(text(statement))
+        db.session.commit()
+
+
+def test_an_order_whose_commit_failed_leaves_nothing_and_the_next_one_succeeds(app: Flask) -> None:
+    run(app, *NO_COMMIT)
+    assert order(app.test_client()).status_code == 500
+    assert emails(app) == []
+    run(app, "DROP TRIGGER no_commit")
+    assert order(app.test_client()).status_code == 303
+    assert len(emails(app)) == 1
+
+
+def test_an_order_whose_commit_failed_is_paid_once_when_the_form_is_sent_again(
+    app: Flask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid: dict[str, int] = {}
+    monkeypatch.setattr(shop, "charge", lambda _card, cents, *, key: paid.update({key: cents}))
+    run(app, *NO_COMMIT)
+    client, checkout = app.test_client(), str(uuid.uuid4())
+    assert order(client, checkout=checkout).status_code == 500
+    assert len(paid) == 1, "the bank was not asked"
+    run(app, "DROP TRIGGER no_commit")
+    assert order(client, checkout=checkout).status_code == 303
+    assert paid == {checkout: 2 * 1280}
 
 
 @pytest.mark.over_and_over
