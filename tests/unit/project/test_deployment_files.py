@@ -131,9 +131,18 @@ def test_beat_runs_once() -> None:
     assert (beat["replicas"], beat["strategy"]) == (1, {"type": "Recreate"})
 
 
-@pytest.mark.parametrize(
+PODS = pytest.mark.parametrize(
     "name", [name for name in DOCUMENTS if name.endswith((":Deployment", ":Job"))]
 )
+
+
+@PODS
+def test_a_service_of_the_cluster_puts_no_setting_into_a_pod(name: str) -> None:
+    """A service named outbox-web would put OUTBOX_WEB_PORT there, and the app would refuse it."""
+    assert pod(name)["enableServiceLinks"] is False
+
+
+@PODS
 def test_a_pod_has_no_rights_that_it_does_not_need(name: str) -> None:
     (container,) = pod(name)["containers"]
     assert pod(name)["securityContext"]["runAsNonRoot"]
