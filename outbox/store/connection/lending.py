@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -15,10 +16,22 @@ def isolated(engine: Engine, isolation: str) -> Iterator[Connection]:
     """Lend a connection for the block. Raises DBAPIError."""
     connection = engine.connect()
     try:
+        _undo(connection)
         _set_isolation(connection, isolation)
         yield connection
     finally:
         _give_back(connection)
+
+
+def _undo(connection: Connection) -> None:
+    """Roll back what somebody else has left open on a connection of the pool.
+
+    A commit that fails because the file is locked leaves SQLite's transaction open. A session takes
+    it for ended, and so does the pool. To set the isolation level would then commit it.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    if getattr(driver, "in_transaction", False):
+        driver.rollback()
 
 
 def _set_isolation(connection: Connection, isolation: str) -> None:

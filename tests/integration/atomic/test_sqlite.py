@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
@@ -103,3 +104,19 @@ def test_an_asynchronous_session_commits_and_rolls_back_its_emails(
     assert emails(shop) == (0, 0)
     asyncio.run(write("commit"))
     assert emails(shop) == (0, 1)
+
+
+def test_a_commit_that_failed_is_not_made_later_by_the_outbox(shops: Shops) -> None:
+    """SQLite leaves the transaction open then, and SQLAlchemy puts it into the pool as ended."""
+    shop = shops.open_on(sa.create_engine(shops.url, connect_args={"timeout": 0}))
+    with shop.engine.connect() as reader, shop.session() as session:
+        session.execute(sa.text("PRAGMA journal_mode = DELETE"))
+        shop.order(session)
+        shop.outbox.enqueue(message(), session=session)
+        reader.exec_driver_sql("BEGIN")
+        reader.execute(sa.select(shop.orders)).all()
+        with pytest.raises(OperationalError, match="database is locked"):
+            session.commit()
+    for _ in range(3):  # one of them gets the session's connection from the pool
+        shop.outbox.stats()
+    assert emails(shop) == (0, 0)
