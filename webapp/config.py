@@ -92,7 +92,7 @@ def _with_files(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _number(environ: Mapping[str, str], name: str, default: int) -> int:
-    value = environ.get(name) or str(default)
+    value = environ.get(name, "").strip() or str(default)
     if not value.isdecimal():
         raise RuntimeError(f"the environment variable {name} must be a whole number")
     return int(value)

@@ -13,8 +13,9 @@ LIBPQ = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }
-"""Milliseconds, the others seconds. Linux itself waits for 15 minutes. None ends a long statement:
-a host that works on one still acknowledges."""
+"""Milliseconds, the others seconds. Linux itself waits for 15 minutes. None ends a statement that
+takes long: a host that works on it still acknowledges. Linux also ends a connection whose host
+reads nothing of what it is sent for 25 s."""
 
 
 def engine_options(url: str) -> dict[str, Any]:

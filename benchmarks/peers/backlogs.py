@@ -115,7 +115,7 @@ def _sent(
                 started.enter_context(process)
 
         def alive() -> bool:
-            return any(process.running for process in processes)
+            return all(process.running for process in processes)
 
         try:
             return rate(sink, emails, go, alive)

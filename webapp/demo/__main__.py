@@ -15,13 +15,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
 from .banner import banner, kill_worker
 from .databases import database
-from .environment import without_foreign
+from .environment import leave_out_foreign
 from .programs import Ports, Sockets, supervisor_config, usual_port
 from .readiness import await_all, explanation
 from .redis_server import NOTHING, RedisServer, find
@@ -60,14 +61,16 @@ def _run(kind: str, state: Path, stop: threading.Event) -> int:
     redis = find()
     if redis is None:
         raise Refused(NOTHING)
+    given = dict(os.environ)
+    leave_out_foreign(os.environ)  # PostgreSQL's own programs, started from here, read PGPORT
     with ExitStack() as running:
         running.enter_context(own_folder(state))
         print("Starting the demo …", flush=True)
         sockets = Sockets(folder=running.enter_context(socket_folder(state)))
         url = running.enter_context(database(kind, state, sockets.folder))
         with starting_alone(stop):
-            ports = Ports.free(web=usual_port(os.environ), flower=5555)
-            environment = _prepare(state, sockets, ports, url, redis)
+            ports = Ports.free(web=usual_port(given), flower=5555)
+            environment = _prepare(state, sockets, ports, url, redis, given)
             demo = running.enter_context(
                 supervised(state / CONFIG, sockets.supervisord, environment, _say)
             )
@@ -87,11 +90,21 @@ def _say(text: str) -> None:
 
 
 def _prepare(
-    state: Path, sockets: Sockets, ports: Ports, database_url: str, redis: RedisServer
+    state: Path,
+    sockets: Sockets,
+    ports: Ports,
+    database_url: str,
+    redis: RedisServer,
+    given: Mapping[str, str],
 ) -> dict[str, str]:
-    """Fill the database, write a person's tools; return the environment of all processes."""
+    """Fill the database, write a person's tools; return the environment of all processes.
+
+    Of what a person has `given` only the lease is taken over.
+    """
     own = _environment(state, sockets, ports, database_url)
-    environment = without_foreign(os.environ) | own
+    if "OUTBOX_LEASE" in given:
+        own["OUTBOX_LEASE"] = given["OUTBOX_LEASE"]
+    environment = os.environ | own
     subprocess.run(
         [sys.executable, "-m", "flask", "--app", "webapp", "init-db"],
         cwd=ROOT,
@@ -107,7 +120,7 @@ def _prepare(
 
 def _environment(state: Path, sockets: Sockets, ports: Ports, database_url: str) -> dict[str, str]:
     """Return what the demo's processes and a person's tools read."""
-    environment = {
+    return {
         "DATABASE_URL": database_url,
         "REDIS_URL": f"redis+socket://{quote(str(sockets.redis))}",
         "MAIL_SERVER": "127.0.0.1",
@@ -120,9 +133,6 @@ def _environment(state: Path, sockets: Sockets, ports: Ports, database_url: str)
         "FLASK_SKIP_DOTENV": "1",  # .env has the secrets of compose.yaml
         "PYTHONUNBUFFERED": "1",
     }
-    if "OUTBOX_LEASE" in os.environ:
-        environment["OUTBOX_LEASE"] = os.environ["OUTBOX_LEASE"]
-    return environment
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ A shell that is set up for a real outbox must not lead the demo to that outbox o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 
 FOREIGN = (
     *("CELERY", "BROKER_URL", "REDIS_URL", "FLOWER", "GUNICORN", "FLASK"),
@@ -22,6 +22,7 @@ done"""
 """The same for a script of the shell."""
 
 
-def without_foreign(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without what could lead the demo elsewhere."""
-    return {name: value for name, value in environ.items() if not name.startswith(FOREIGN)}
+def leave_out_foreign(environ: MutableMapping[str, str]) -> None:
+    """Take out what could lead the demo elsewhere."""
+    for name in [name for name in environ if name.startswith(FOREIGN)]:
+        del environ[name]

@@ -81,7 +81,8 @@ def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
     try:
         for cells in reader:
             if reader.line_num > line:  # the rest of the file may be in this one cell
-                raise InvalidMessage("file", f'has a quote (") that line {line} does not close')
+                fault = f'has a quote (") that line {line} opens and does not close'
+                raise InvalidMessage("file", fault)
             found = [_plain(cell.strip()) for cell in cells]
             if any(found) and not (line == 1 and found[0].lower() == "address"):
                 yield line, found

@@ -27,7 +27,7 @@ ERRORS: dict[int | str, tuple[str, str]] = {
     ),
     "set-up": (
         "The app is not set up for this",
-        "Nothing was changed by it. Tell who looks after this app: emails may not go out either.",
+        "Tell who looks after this app: emails may not go out either.",
     ),
     "forged": (
         "This form is too old",

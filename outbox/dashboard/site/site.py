@@ -13,6 +13,7 @@ from flask.blueprints import BlueprintSetupState
 from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import StatementError
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import BaseConverter, Rule
 from werkzeug.wsgi import LimitedStream
 
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
@@ -42,6 +43,8 @@ _HEADERS = {
     "X-Frame-Options": "DENY",
 }
 
+_MISSING = "site_missing"
+
 View: TypeAlias = Callable[..., ResponseReturnValue]
 
 
@@ -65,10 +68,10 @@ class Site:
         Flask alone would tell a stranger that there is something: it leads to the address with a
         slash, and answers 405 to another method.
         """
-        self._add("", _home, Role.VIEW, *HTTPMethod)
-        self._add("/<path:rest>", _missing, Role.VIEW, *HTTPMethod)
+        self._add("", _home, Role.VIEW, HTTPMethod.GET)
         others = set(HTTPMethod) - {HTTPMethod.GET, HTTPMethod.HEAD}
-        self._add("/", _missing, Role.VIEW, *others, endpoint="site_missing_first")
+        self._add("/", _missing, Role.VIEW, *others, endpoint=_MISSING)
+        self.blueprint.record_once(_answer_the_rest)
 
     def page(self, rule: str, view: View, role: Role = Role.VIEW) -> None:
         """Add a page that changes nothing."""
@@ -118,14 +121,30 @@ class Site:
         return None
 
     def _protect(self, response: Response) -> Response:
+        if "outbox_visitor" not in g:  # these headers, too, would tell that something is here
+            return response
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         if request.endpoint == f"{NAME}.static":
             response.headers["Cache-Control"] = "private, no-cache"
-        if "outbox_visitor" in g:
-            g.outbox_headers = {name: response.headers[name] for name in _HEADERS}
+        g.outbox_headers = {name: response.headers[name] for name in _HEADERS}
         csrf.keep(response, request.script_root + self.prefix)
         return response
+
+
+class _Rest(BaseConverter):
+    """Whatever stands behind the prefix, also two slashes: Werkzeug would merge these first."""
+
+    part_isolating = False
+    regex = ".*?"
+    weight = 300  # behind each page's own rule
+
+
+def _answer_the_rest(state: BlueprintSetupState) -> None:
+    state.app.url_map.converters["outbox_rest"] = _Rest
+    for rest in ("", "/<outbox_rest:rest>"):
+        # Without methods it takes any, also one that nobody has heard of.
+        state.app.url_map.add(Rule(f"{state.url_prefix}{rest}", endpoint=f"{NAME}.{_MISSING}"))
 
 
 def _have_the_last_word(state: BlueprintSetupState) -> None:
@@ -153,7 +172,8 @@ def _not_done(**_: Any) -> ResponseReturnValue:
 
 def _home() -> ResponseReturnValue:
     """Lead to the overview, whose address ends with a slash."""
-    return redirect(here("page_index"), 308)
+    query = f"?{request.query_string.decode('latin-1')}" if request.query_string else ""
+    return redirect(here("page_index") + query, 308)
 
 
 def _missing(**_: Any) -> ResponseReturnValue:

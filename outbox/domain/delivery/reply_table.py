@@ -173,7 +173,8 @@ _NAMED = _text(
 )
 _GREYLIST = _text(r"gr[ea]ylist")
 _CLIENT = _text(r"(client host|helo command) rejected|service unavailable")
-_LATER = _text(r"again|later|wait|retr(y|ied)|delay|defer|temporar|come back")
+_LATER = _text(r"\b(again|later|wait|retr(y|ied)|delay|defer|temporar|come back)")
+_NAMES = _text(r"\S*[./@]\w\S*")
 
 
 def _retry_after(verdict: Verdict, reply: Reply) -> float | None:
@@ -203,4 +204,7 @@ def is_greylisting(reply: Reply) -> bool:
         return True
     if reply.code not in (450, 451) or reply.enhanced != "4.7.1":
         return False
-    return _LATER.search(reply.text) is not None or _CLIENT.search(reply.text) is None
+    if _CLIENT.search(reply.text) is None:
+        return True
+    words = _NAMES.sub(" ", reply.text)  # without `<later.example>` and a page's address
+    return _LATER.search(words) is not None

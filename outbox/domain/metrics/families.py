@@ -10,7 +10,7 @@ from enum import StrEnum
 class Kind(StrEnum):
     """What a monitor may do with the numbers, in Prometheus' words."""
 
-    COUNTER = "counter"  # it falls only where a backup is restored
+    COUNTER = "counter"  # take it as one that never falls; a restored backup is a restart
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -16,22 +15,10 @@ def isolated(engine: Engine, isolation: str) -> Iterator[Connection]:
     """Lend a connection for the block. Raises DBAPIError."""
     connection = engine.connect()
     try:
-        _undo(connection)
         _set_isolation(connection, isolation)
         yield connection
     finally:
         _give_back(connection)
-
-
-def _undo(connection: Connection) -> None:
-    """Roll back what somebody else has left open on a connection of the pool.
-
-    A commit that fails because the file is locked leaves SQLite's transaction open. A session takes
-    it for ended, and so does the pool. To set the isolation level would then commit it.
-    """
-    driver: Any = connection.connection.dbapi_connection
-    if getattr(driver, "in_transaction", False):
-        driver.rollback()
 
 
 def _set_isolation(connection: Connection, isolation: str) -> None:
@@ -39,12 +26,18 @@ def _set_isolation(connection: Connection, isolation: str) -> None:
 
     On MariaDB and MySQL it is a statement, and SQLAlchemy lets the driver's own error out of it. So
     a connection that was lost while it waited in the pool would not be known as an outage.
+
+    What somebody else has left open is rolled back first: to set the level would commit it. A
+    commit that fails because the file is locked leaves SQLite's transaction open, and a session
+    takes it for ended. So does the pool.
     """
-    dialect = connection.dialect
+    dialect, driver = connection.dialect, _driver(connection)
     errors = dialect.loaded_dbapi.Error
     try:
+        if getattr(driver, "in_transaction", False):
+            driver.rollback()
         # Not by an option of the connection: SQLAlchemy would put the level back, see `_give_back`.
-        dialect.set_isolation_level(_driver(connection), isolation)  # type: ignore[arg-type]
+        dialect.set_isolation_level(driver, isolation)  # type: ignore[arg-type]
     except errors as error:
         # If the connection is lost, SQLAlchemy finds that out here, and empties the pool.
         connection.exec_driver_sql("SELECT 1")

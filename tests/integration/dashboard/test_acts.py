@@ -212,8 +212,8 @@ def test_a_spreadsheet_may_write_semicolons(desk: Desk) -> None:
         (b"a@x.example\n" * 11, "has over 10 lines"),
         (b"x" * 400_001, "has over 1 MB"),
         (b'"' + b"x" * 200_000, "cannot be read as CSV"),
-        (b'a@x.example\n"b@x.example\nc@x.example\n', "that line 2 does not close"),
-        (b'a@x.example,"no\r\nd@x.example,"b" c"\r\n', "that line 1 does not close"),
+        (b'a@x.example\n"b@x.example\nc@x.example\n', "that line 2 opens and does not close"),
+        (b'a@x.example,"no\r\nd@x.example,"b" c"\r\n', "that line 1 opens and does not close"),
         (b'a@x.example\n"' + b"x" * 200_000 + b"\n\n", "cannot be read as CSV, line 2"),
     ],
 )
