@@ -59,6 +59,6 @@ def test_a_standby_shows_each_page_and_an_act_changes_nothing(standby: Desk) -> 
     for page in PAGES:
         standby.get(page)
     done = standby.post("/suppressed/add", "/suppressed", 500, new=ADDRESS, reason="left")
-    assert "Nothing was changed by it" in done.text
+    assert "look at what there is before you repeat it" in done.text
     assert standby.shop.outbox.suppressed() == ()
     assert standby.shop.outbox.audit() == ()
