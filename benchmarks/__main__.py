@@ -57,10 +57,12 @@ def _name(chosen: Sequence[str], scale: float) -> str:
 def _part(name: str, rounds: int, scale: float) -> Part:
     """Run one scenario; if it fails, return the failure, so that the others still run."""
     click.echo(f"{name}:")
-    begun = time.monotonic()
+    begun, stolen = time.monotonic(), conditions.Stolen()
     try:
         with Bench(rounds=rounds, scale=scale) as bench:
             rows = ALL[name](bench)
+            if said := stolen.remark():
+                bench.remark(said)
             remarks = tuple(bench.remarks)
     except _FAILURES as error:
         traceback.print_exc()

@@ -18,6 +18,9 @@ _PACKAGES = ("celery", "sqlalchemy", "psycopg", "flask", "flask-mail", "redis")
 QUIET = 0.5
 """The load of a machine that has nothing else to do, at most."""
 
+BEARABLE = 0.02
+"""The share of the processors' time that others may have taken without a remark."""
+
 
 def pin(cores: int | None) -> None:
     """Restrict this process, and all that it starts, to so many of its cores."""
@@ -55,6 +58,35 @@ def disturbed(said: Mapping[str, Any]) -> str:
     if said["load_before"] <= QUIET:
         return ""
     return "So other work ran on the machine, and the figures may be worse for it."
+
+
+class Stolen:
+    """Knows how much of the processors' time the host of a virtual machine has given to others.
+
+    A machine that is quiet itself may be slowed by its neighbours, and its load does not show it.
+    """
+
+    def __init__(self, stat: Path = Path("/proc/stat")) -> None:
+        self._stat = stat
+        self._begun = self._read()
+
+    def share(self) -> float:
+        """Return the share since this object was made; 0.0 where the system does not tell."""
+        (stolen, total), (before, all_before) = self._read(), self._begun
+        return (stolen - before) / (total - all_before) if total > all_before else 0.0
+
+    def remark(self) -> str:
+        """Return what to say if it was so much that figures are worse for it; else nothing."""
+        if (share := self.share()) <= BEARABLE:
+            return ""
+        return f"the host gave {share:.0%} of the processors' time to other machines meanwhile"
+
+    def _read(self) -> tuple[int, int]:
+        """Return the ticks that were stolen, and all ticks (proc(5): the first line)."""
+        if not self._stat.exists():
+            return 0, 0
+        ticks = [int(one) for one in self._stat.read_text().splitlines()[0].split()[1:9]]
+        return ticks[7], sum(ticks)
 
 
 def _processor() -> str:

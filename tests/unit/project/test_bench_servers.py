@@ -1,4 +1,4 @@
-"""The bench measures real servers, with their data on a disk."""
+"""The bench measures real servers, with their data on a disk, and tells what slowed them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 import pytest
 
 from benchmarks import servers
+from benchmarks.conditions import Stolen
 from webapp.demo import redis_server
 
 
@@ -59,3 +60,17 @@ def test_nobody_must_reach_the_data_where_root_measures(
     monkeypatch.setattr(servers, "UNPRIVILEGED", 65534)
     with pytest.raises(click.ClickException, match="nobody cannot reach"):
         servers.check()
+
+
+def test_what_the_host_took_away_meanwhile_is_told(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 0 50 800 10 0 10 30 7 0\ncpu0 1 2 3\n")
+    stolen = Stolen(stat)
+    stat.write_text("cpu  190 0 100 1300 10 0 10 390 7 0\ncpu0 1 2 3\n")
+    assert stolen.share() == 0.36
+    assert stolen.remark() == (
+        "the host gave 36% of the processors' time to other machines meanwhile"
+    )
+    stat.write_text("cpu  190 0 100 23000 10 0 10 31 7 0\ncpu0 1 2 3\n")
+    assert stolen.remark() == ""
+    assert Stolen(tmp_path / "none").share() == 0.0
