@@ -68,7 +68,7 @@ class Settings:
     slots: int | None = setting(
         None,
         "the most batches in flight at once; empty: as many as the running workers have"
-        " [processes](#slots)",
+        " [tasks](#slots) at once",
         least=1,
         kind=int,
     )
