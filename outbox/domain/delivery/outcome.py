@@ -86,36 +86,36 @@ def sent_outcome(result: Transaction) -> Outcome:
 
 
 def decide_outcome(
-    facts: EmailState, result: Transaction, *, random: Callable[[], float]
+    state: EmailState, result: Transaction, *, random: Callable[[], float]
 ) -> Outcome:
     """Return what a transaction does to its email. `random` returns numbers from 0 to 1."""
     if result.verdict is Verdict.HALT:
-        return _put_back(facts, result)
-    if result.refused_early(facts.doubtful):
-        return _shortened(facts, result)
+        return _put_back(state, result)
+    if result.refused_early(state.doubtful):
+        return _shortened(state, result)
     if result.verdict is Verdict.UNSENT:
-        return _lost(facts, result)
+        return _lost(state, result)
     if result.verdict in _BEHIND:
-        return _behind(facts, result)
-    statuses = {r.address: _recipient(facts, r) for r in result.recipients}
+        return _behind(state, result)
+    statuses = {r.address: _recipient(state, r) for r in result.recipients}
     recipients = tuple((r.address, statuses[r.address], r.reply) for r in result.recipients)
-    reached = frozenset(statuses.values()) | facts.settled
-    if facts.doubtful - statuses.keys():  # not sent to now: suppressed since, or refused just now
+    reached = frozenset(statuses.values()) | state.settled
+    if state.doubtful - statuses.keys():  # not sent to now: suppressed since, or refused just now
         reached |= {RecipientStatus.UNKNOWN}
     verdicts = {r.verdict for r in result.recipients}
     common = Outcome(
         status=Status.PENDING,
         reply=result.reply,
         attempts_added=1,
-        unknown_total=facts.unknown_count if RecipientStatus.UNKNOWN in reached else 0,
+        unknown_total=state.unknown_count if RecipientStatus.UNKNOWN in reached else 0,
         recipients=recipients,
     )
     if Verdict.NEXT in verdicts and result.verdict is Verdict.SENT:
         return replace(common, status=Status.SENDING, again=True, attempts_added=0)
     if Verdict.UNKNOWN in verdicts:
-        return _doubt(facts, common, random)
+        return _doubt(state, common, random)
     if verdicts & {Verdict.RETRY, Verdict.NEXT}:
-        return _put_off(facts, result, common, reached, random)
+        return _put_off(state, result, common, reached, random)
     return replace(common, status=_end(reached))
 
 
@@ -131,17 +131,17 @@ def blamed(result: Transaction) -> Transaction:
     return replace(result, verdict=Verdict.RETRY, recipients=recipients)
 
 
-def _recipient(facts: EmailState, result: RecipientResult) -> RecipientStatus:
+def _recipient(state: EmailState, result: RecipientResult) -> RecipientStatus:
     match result.verdict:
         case Verdict.SENT:
             return RecipientStatus.SENT
-        case Verdict.FAIL if result.address in facts.doubtful:
+        case Verdict.FAIL if result.address in state.doubtful:
             return RecipientStatus.UNKNOWN  # refused now, but an earlier copy may have arrived
         case Verdict.FAIL:
             return RecipientStatus.FAILED
         case Verdict.UNKNOWN:
             return RecipientStatus.UNKNOWN
-        case _ if result.address in facts.doubtful:
+        case _ if result.address in state.doubtful:
             return RecipientStatus.UNKNOWN
         case _:
             return RecipientStatus.PENDING
@@ -154,86 +154,86 @@ def _end(reached: frozenset[RecipientStatus]) -> Status:
     return Status.SENT if RecipientStatus.SENT in reached else Status.FAILED
 
 
-def _doubt(facts: EmailState, common: Outcome, random: Callable[[], float]) -> Outcome:
-    doubted = replace(common, unknown_total=facts.unknown_count + 1)
-    wait = backoff.delay(facts.attempts + 1, random=random, steps=facts.backoff)
+def _doubt(state: EmailState, common: Outcome, random: Callable[[], float]) -> Outcome:
+    doubted = replace(common, unknown_total=state.unknown_count + 1)
+    wait = backoff.delay(state.attempts + 1, random=random, steps=state.backoff)
     over = (
-        facts.on_unknown is OnUnknown.HOLD
-        or facts.unknown_count + 1 >= MAX_UNKNOWN
-        or facts.attempts + 1 >= facts.max_attempts
-        or wait >= facts.seconds_left
+        state.on_unknown is OnUnknown.HOLD
+        or state.unknown_count + 1 >= MAX_UNKNOWN
+        or state.attempts + 1 >= state.max_attempts
+        or wait >= state.seconds_left
     )
     return replace(doubted, status=Status.UNKNOWN) if over else replace(doubted, delay=wait)
 
 
 def _put_off(
-    facts: EmailState,
+    state: EmailState,
     result: Transaction,
     common: Outcome,
     reached: frozenset[RecipientStatus],
     random: Callable[[], float],
 ) -> Outcome:
     wait = backoff.delay(
-        facts.attempts + 1, random=random, steps=facts.backoff, named=result.retry_after
+        state.attempts + 1, random=random, steps=state.backoff, named=result.retry_after
     )
-    if facts.attempts + 1 < facts.max_attempts and wait < facts.seconds_left:
+    if state.attempts + 1 < state.max_attempts and wait < state.seconds_left:
         return replace(common, delay=wait)
-    given_up = tuple(
-        (address, _give_up(facts, address, status), reply)
+    ended = tuple(
+        (address, _end_recipient(state, address, status), reply)
         for address, status, reply in common.recipients
     )
-    settled = frozenset(status for _, status, _ in given_up) | reached - {RecipientStatus.PENDING}
-    return replace(common, status=_end(settled), recipients=given_up)
+    settled = frozenset(status for _, status, _ in ended) | reached - {RecipientStatus.PENDING}
+    return replace(common, status=_end(settled), recipients=ended)
 
 
-def _give_up(facts: EmailState, address: str, status: RecipientStatus) -> RecipientStatus:
+def _end_recipient(state: EmailState, address: str, status: RecipientStatus) -> RecipientStatus:
     if status is not RecipientStatus.PENDING:
         return status
-    return RecipientStatus.UNKNOWN if address in facts.doubtful else RecipientStatus.FAILED
+    return RecipientStatus.UNKNOWN if address in state.doubtful else RecipientStatus.FAILED
 
 
-def _shortened(facts: EmailState, result: Transaction) -> Outcome:
+def _shortened(state: EmailState, result: Transaction) -> Outcome:
     """Record who was refused for good, and put the email back, uncharged, for the others.
 
     The refusals may well be why the server hung up. The next envelope is shorter by them, so this
     ends: after as many times as there are recipients at most.
     """
     wait = max(SHORTER_DELAY, result.retry_after or 0.0)
-    if wait >= facts.seconds_left:
-        return _given_up(facts, result)
-    recipients = tuple((r.address, _recipient(facts, r), r.reply) for r in result.recipients)
-    return replace(_put_back(facts, result), delay=wait, recipients=recipients)
+    if wait >= state.seconds_left:
+        return _ended(state, result)
+    recipients = tuple((r.address, _recipient(state, r), r.reply) for r in result.recipients)
+    return replace(_put_back(state, result), delay=wait, recipients=recipients)
 
 
-def _lost(facts: EmailState, result: Transaction) -> Outcome:
+def _lost(state: EmailState, result: Transaction) -> Outcome:
     """Charge only a crash: the server is up, but dropped this email before its final dot."""
-    lives = facts.crashes + 1
-    if lives >= facts.max_crashes:
-        return replace(_given_up(facts, result), crashes_added=1)
-    return replace(_put_back(facts, result), crashes_added=1, delay=LOST_DELAY * lives)
+    crashes = state.crashes + 1
+    if crashes >= state.max_crashes:
+        return replace(_ended(state, result), crashes_added=1)
+    return replace(_put_back(state, result), crashes_added=1, delay=LOST_DELAY * crashes)
 
 
-def _behind(facts: EmailState, result: Transaction) -> Outcome:
+def _behind(state: EmailState, result: Transaction) -> Outcome:
     """Put the email behind the others, uncharged: nobody knows whether it is to blame."""
-    wait = backoff.behind(facts.waited, result.retry_after)
-    if wait >= facts.seconds_left:
-        return _given_up(facts, result)
-    return replace(_put_back(facts, result), delay=wait)
+    wait = backoff.behind(state.waited, result.retry_after)
+    if wait >= state.seconds_left:
+        return _ended(state, result)
+    return replace(_put_back(state, result), delay=wait)
 
 
-def _put_back(facts: EmailState, result: Transaction) -> Outcome:
-    return Outcome(status=Status.PENDING, reply=result.reply, unknown_total=facts.unknown_count)
+def _put_back(state: EmailState, result: Transaction) -> Outcome:
+    return Outcome(status=Status.PENDING, reply=result.reply, unknown_total=state.unknown_count)
 
 
-def _given_up(facts: EmailState, result: Transaction) -> Outcome:
-    is_unknown = bool(facts.doubtful) or RecipientStatus.UNKNOWN in facts.settled
+def _ended(state: EmailState, result: Transaction) -> Outcome:
+    is_unknown = bool(state.doubtful) or RecipientStatus.UNKNOWN in state.settled
     end = settle(Status.FAILED, unknown=is_unknown)
-    if RecipientStatus.SENT in facts.settled and end is Status.FAILED:
+    if RecipientStatus.SENT in state.settled and end is Status.FAILED:
         end = Status.SENT
     recipients = tuple(
-        (r.address, _give_up(facts, r.address, RecipientStatus.PENDING), r.reply)
+        (r.address, _end_recipient(state, r.address, RecipientStatus.PENDING), r.reply)
         for r in result.recipients
     )
     return Outcome(
-        status=end, reply=result.reply, unknown_total=facts.unknown_count, recipients=recipients
+        status=end, reply=result.reply, unknown_total=state.unknown_count, recipients=recipients
     )
