@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, update
 
-from ..domain.delivery.status import Status
+from ..domain.delivery.status import Status, end_status
 from .connection.database import Database
 from .connection.endings import Ending, note_endings
 from .connection.list_parts import among, is_among
@@ -45,15 +45,14 @@ def end_emails(
 def by_final_status(
     rows: Iterable[Locked | Row[Any]], target: Status, partly_sent: Collection[int]
 ) -> dict[Status, list[int]]:
-    """Return the ids of these emails by the status in which they end.
+    """Return the ids of these emails by the status in which they end; see `end_status`.
 
-    An email with unresolved doubt ends `unknown` instead of as `target`. An email in `partly_sent`
-    ends `sent`, because a recipient already has a copy.
+    A recipient of each email in `partly_sent` has a copy.
     """
     found: dict[Status, list[int]] = defaultdict(list)
     for row in rows:
-        end = Status.SENT if row.id in partly_sent else target
-        found[Status.UNKNOWN if row.unknown_count else end].append(row.id)
+        in_doubt, has_copy = bool(row.unknown_count), row.id in partly_sent
+        found[end_status(target, in_doubt=in_doubt, has_copy=has_copy)].append(row.id)
     return dict(found)
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from ..config.settings import OnUnknown
 from ..scheduling import backoff
 from ..values import value_type
-from .status import Status, settle
+from .status import Status, end_status
 from .transaction import RecipientResult, Reply, Transaction, Verdict
 
 MAX_UNKNOWN = 3
@@ -119,6 +119,41 @@ def decide_outcome(
     return replace(common, status=_end(reached))
 
 
+def ended_outcome(state: EmailState, result: Transaction) -> Outcome:
+    """Return the outcome of an email that is not sent again, though no attempt is charged for it.
+
+    Recipients with no result yet fail, but those in doubt stay so.
+    """
+    recipients = tuple(
+        (r.address, _end_recipient(state, r.address, RecipientStatus.PENDING), r.reply)
+        for r in result.recipients
+    )
+    return Outcome(
+        status=end_status(
+            Status.FAILED,
+            in_doubt=bool(state.doubtful) or RecipientStatus.UNKNOWN in state.settled,
+            has_copy=RecipientStatus.SENT in state.settled,
+        ),
+        reply=result.reply,
+        unknown_total=state.unknown_count,
+        recipients=recipients,
+    )
+
+
+def ends_unknown(
+    *, on_unknown: OnUnknown, unknown_count: int, attempts: int, max_attempts: int
+) -> bool:
+    """Return whether an email that comes into doubt ends `unknown`, and is not sent again.
+
+    The numbers are those before this doubt, which is charged as an attempt.
+    """
+    return (
+        on_unknown is OnUnknown.HOLD
+        or unknown_count + 1 >= MAX_UNKNOWN
+        or attempts + 1 >= max_attempts
+    )
+
+
 def blamed(result: Transaction) -> Transaction:
     """Return the result of a suspect that turned out to be to blame: it is charged as a RETRY.
 
@@ -149,19 +184,21 @@ def _recipient(state: EmailState, result: RecipientResult) -> RecipientStatus:
 
 def _end(reached: frozenset[RecipientStatus]) -> Status:
     """Return the status of an email that has no recipient left to be sent to."""
-    if RecipientStatus.UNKNOWN in reached:
-        return Status.UNKNOWN
-    return Status.SENT if RecipientStatus.SENT in reached else Status.FAILED
+    return end_status(
+        Status.FAILED,
+        in_doubt=RecipientStatus.UNKNOWN in reached,
+        has_copy=RecipientStatus.SENT in reached,
+    )
 
 
 def _doubt(state: EmailState, common: Outcome, random: Callable[[], float]) -> Outcome:
     doubted = replace(common, unknown_total=state.unknown_count + 1)
     wait = backoff.delay(state.attempts + 1, random=random, steps=state.backoff)
-    over = (
-        state.on_unknown is OnUnknown.HOLD
-        or state.unknown_count + 1 >= MAX_UNKNOWN
-        or state.attempts + 1 >= state.max_attempts
-        or wait >= state.seconds_left
+    over = wait >= state.seconds_left or ends_unknown(
+        on_unknown=state.on_unknown,
+        unknown_count=state.unknown_count,
+        attempts=state.attempts,
+        max_attempts=state.max_attempts,
     )
     return replace(doubted, status=Status.UNKNOWN) if over else replace(doubted, delay=wait)
 
@@ -200,7 +237,7 @@ def _shortened(state: EmailState, result: Transaction) -> Outcome:
     """
     wait = max(SHORTER_DELAY, result.retry_after or 0.0)
     if wait >= state.seconds_left:
-        return _ended(state, result)
+        return ended_outcome(state, result)
     recipients = tuple((r.address, _recipient(state, r), r.reply) for r in result.recipients)
     return replace(_put_back(state, result), delay=wait, recipients=recipients)
 
@@ -209,7 +246,7 @@ def _lost(state: EmailState, result: Transaction) -> Outcome:
     """Charge only a crash: the server is up, but dropped this email before its final dot."""
     crashes = state.crashes + 1
     if crashes >= state.max_crashes:
-        return replace(_ended(state, result), crashes_added=1)
+        return replace(ended_outcome(state, result), crashes_added=1)
     return replace(_put_back(state, result), crashes_added=1, delay=LOST_DELAY * crashes)
 
 
@@ -217,23 +254,9 @@ def _behind(state: EmailState, result: Transaction) -> Outcome:
     """Put the email behind the others, uncharged: nobody knows whether it is to blame."""
     wait = backoff.behind(state.waited, result.retry_after)
     if wait >= state.seconds_left:
-        return _ended(state, result)
+        return ended_outcome(state, result)
     return replace(_put_back(state, result), delay=wait)
 
 
 def _put_back(state: EmailState, result: Transaction) -> Outcome:
     return Outcome(status=Status.PENDING, reply=result.reply, unknown_total=state.unknown_count)
-
-
-def _ended(state: EmailState, result: Transaction) -> Outcome:
-    is_unknown = bool(state.doubtful) or RecipientStatus.UNKNOWN in state.settled
-    end = settle(Status.FAILED, unknown=is_unknown)
-    if RecipientStatus.SENT in state.settled and end is Status.FAILED:
-        end = Status.SENT
-    recipients = tuple(
-        (r.address, _end_recipient(state, r.address, RecipientStatus.PENDING), r.reply)
-        for r in result.recipients
-    )
-    return Outcome(
-        status=end, reply=result.reply, unknown_total=state.unknown_count, recipients=recipients
-    )

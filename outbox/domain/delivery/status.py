@@ -141,9 +141,12 @@ def sources(target: Status) -> tuple[Status, ...]:
     return tuple(arrow.source for arrow in ARROWS if arrow.target is target)
 
 
-def settle(target: Status, *, unknown: bool) -> Status:
-    """Return the status in which an email ends that should end as `target`.
+def end_status(target: Status, *, in_doubt: bool, has_copy: bool) -> Status:
+    """Return the status in which an email ends that should end as `target`: it never lies.
 
-    An email in doubt ends only `sent` or `unknown`: the status never lies.
+    An email with unresolved doubt ends `unknown`. Of the others, one ends `sent` if a recipient
+    already has a copy.
     """
-    return Status.UNKNOWN if unknown and target is not Status.SENT else target
+    if in_doubt:
+        return Status.UNKNOWN
+    return Status.SENT if has_copy else target

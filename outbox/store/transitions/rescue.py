@@ -18,7 +18,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
 
 from ...domain.config.settings import OnUnknown, Settings
-from ...domain.delivery.outcome import MAX_UNKNOWN, RecipientStatus
+from ...domain.delivery.outcome import RecipientStatus, ends_unknown
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff
@@ -250,12 +250,11 @@ def _is_final(row: Any, settings: Settings) -> bool:
     The email's lifetime does not matter: a worker's death costs none of it, and the wait after the
     death is not counted.
     """
-    policy = row.on_unknown or settings.on_unknown
-    return (
-        policy == OnUnknown.HOLD
-        or row.unknown_count + 1 >= MAX_UNKNOWN
-        or row.attempts + 1 >= (row.max_attempts or settings.max_attempts)
-        or row.crashes >= settings.max_crashes
+    return row.crashes >= settings.max_crashes or ends_unknown(
+        on_unknown=OnUnknown(row.on_unknown or settings.on_unknown),
+        unknown_count=row.unknown_count,
+        attempts=row.attempts,
+        max_attempts=row.max_attempts or settings.max_attempts,
     )
 
 

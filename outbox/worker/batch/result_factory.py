@@ -12,9 +12,10 @@ from ...domain.delivery.outcome import (
     RecipientStatus,
     blamed,
     decide_outcome,
+    ended_outcome,
     sent_outcome,
 )
-from ...domain.delivery.status import Status, settle
+from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import (
     Phase,
     RecipientResult,
@@ -135,19 +136,9 @@ class ResultFactory:
 
     def damaged(self, out: Outgoing, server: str) -> EmailResult:
         """Return the result of an email whose stored content is not what was enqueued: failed."""
-        email, reason = out.email, Reply(code=0, text="the stored content is missing or damaged")
-        end = settle(Status.FAILED, unknown=email.unknown_count > 0)
-        if RecipientStatus.SENT in email.settled and end is Status.FAILED:
-            end = Status.SENT
-        left = tuple(
-            (a, RecipientStatus.UNKNOWN if a in email.doubtful else RecipientStatus.FAILED, reason)
-            for a in email.envelope.recipients
-        )
-        failed = Outcome(
-            status=end, reply=reason, unknown_total=email.unknown_count, recipients=left
-        )
-        fail = Transaction(verdict=Verdict.FAIL, phase=Phase.BODY, reply=reason)
-        return self._result(out, failed, fail, server)
+        reply = Reply(code=0, text="the stored content is missing or damaged")
+        fail = _of_all(out, Verdict.FAIL, Phase.BODY, reply)
+        return self._result(out, ended_outcome(self._state(out.email), fail), fail, server)
 
     def unreadable(self, out: Outgoing, key_id: str) -> EmailResult:
         """Return the result of an email whose encryption key this worker lacks.
@@ -196,8 +187,11 @@ class ResultFactory:
         return Outgoing(email=email, started_at=self.now(), put_off=put_off, retry_after=named)
 
     def _outcome(self, email: ClaimedEmail, transaction: Transaction) -> Outcome:
+        return decide_outcome(self._state(email), transaction, random=self._random)
+
+    def _state(self, email: ClaimedEmail) -> EmailState:
         settings = self._settings
-        state = EmailState(
+        return EmailState(
             attempts=email.attempts,
             max_attempts=email.max_attempts or settings.max_attempts,
             crashes=email.crashes,
@@ -210,7 +204,6 @@ class ResultFactory:
             doubtful=email.doubtful,
             settled=frozenset(map(RecipientStatus, email.settled)),
         )
-        return decide_outcome(state, transaction, random=self._random)
 
     def _result(
         self, out: Outgoing, outcome: Outcome, transaction: Transaction, server: str

@@ -9,7 +9,7 @@ from outbox.domain.delivery.status import (
     FINISHED,
     LEASED,
     Status,
-    settle,
+    end_status,
     sources,
 )
 
@@ -85,15 +85,15 @@ def test_sources_are_the_statuses_with_an_arrow_to_the_target(target: Status) ->
 
 
 @pytest.mark.parametrize("target", sorted(FINISHED | {Status.UNKNOWN}))
-def test_an_email_in_doubt_ends_sent_or_unknown(target: Status) -> None:
-    assert settle(target, unknown=False) is target
-    assert settle(target, unknown=True) is (
-        Status.SENT if target is Status.SENT else Status.UNKNOWN
-    )
+def test_an_email_in_doubt_ends_unknown_and_another_with_a_copy_sent(target: Status) -> None:
+    assert end_status(target, in_doubt=False, has_copy=False) is target
+    assert end_status(target, in_doubt=False, has_copy=True) is Status.SENT
+    for has_copy in (False, True):
+        assert end_status(target, in_doubt=True, has_copy=has_copy) is Status.UNKNOWN
 
 
 def test_wherever_an_end_can_be_told_doubt_has_an_arrow_too() -> None:
-    """`settle` may turn each of these ends into `unknown`, so that step must be legal."""
+    """`end_status` may turn each of these ends into `unknown`, so that step must be legal."""
     for source in (Status.PENDING, Status.CLAIMED, Status.SENDING):
         if TRANSITIONS[source] & FINISHED - {Status.SENT}:
             assert Status.UNKNOWN in TRANSITIONS[source]
