@@ -63,7 +63,7 @@ def scrape(connection: Connection, database: Database) -> Scrape:
         oldest_due=_oldest(rows["way"], now),
         oldest_claimed=_oldest(rows["claimed"], now),
         halts=tuple(
-            Halt(row.name, BreakerState(row.verdict), bool(row.number)) for row in rows["halt"]
+            Halt(row.name, BreakerState(row.state), bool(row.alert)) for row in rows["halt"]
         ),
         paused=tuple(sorted(row.name for row in rows["pause"])),
         beat_seconds=None if beat is None else since(beat, now.timestamp()),
@@ -85,10 +85,10 @@ def _oldest(rows: Iterable[Row[Any]], now: datetime) -> dict[int, float]:
 def _sign(row: Row[Any], now: datetime) -> Sign:
     return Sign(
         name=row.name,
-        pool=row.verdict,
-        queues=tuple(row.route.split()),
-        tasks=row.bin,
-        process=ProcessId(row.boot, row.priority, row.number),
+        pool=row.pool,
+        queues=tuple(row.queues.split()),
+        tasks=row.tasks,
+        process=ProcessId(row.boot, row.pid, row.process_start),
         is_stopped=row.stopped is not None,
         started_seconds=fleet.since_start(now, utc(row.started)),
         seen_seconds=fleet.since_seen(now, utc(row.moment)),
@@ -110,8 +110,8 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         _row(
             "halt",
             name=breaker.server,
-            verdict=breaker.state,
-            number=case((breaker.alert, constant(1)), else_=constant(0)),
+            state=breaker.state,
+            alert=case((breaker.alert, constant(1)), else_=constant(0)),
         ).where(circuit_breaker.counts(database)),
         _row("pause", name=tables.pause.c.scope),
         _row("way", priority=way.c.priority, moment=way.c.due_at),
@@ -125,35 +125,36 @@ def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     )
 
 
-def _row(
-    what: str,
-    *,
-    name: Any = "",
-    route: Any = "",
-    verdict: Any = "",
-    priority: Any = 0,
-    bin: Any = 0,  # noqa: A002
-    number: Any = 0,
-    boot: Any = "",
-    moment: Any = None,
-    started: Any = None,
-    stopped: Any = None,
-) -> Select[*tuple[Any, ...]]:
-    """Return the statement for rows of one kind. All kinds have the same columns."""
-    values = {
-        "what": what,
-        "name": name,
-        "route": route,
-        "verdict": verdict,
-        "priority": priority,
-        "bin": bin,
-        "number": number,
-        "boot": boot,
-        "moment": moment,
-        "started": started,
-        "stopped": stopped,
-    }
-    return select(*(_column(value).label(key) for key, value in values.items()))
+_COLUMNS: dict[str, str | int | None] = {
+    # of several kinds of rows
+    "name": "",
+    "priority": 0,
+    "number": 0,
+    "moment": None,
+    # of attempts
+    "route": "",
+    "verdict": "",
+    "bin": 0,
+    # of a halt
+    "state": "",
+    "alert": 0,
+    # of a worker
+    "queues": "",
+    "pool": "",
+    "tasks": 0,
+    "boot": "",
+    "pid": 0,
+    "process_start": 0,
+    "started": None,
+    "stopped": None,
+}
+"""The columns that all rows of the statement have, and what stands there in rows without them."""
+
+
+def _row(what: str, **told: Any) -> Select[*tuple[Any, ...]]:
+    """Return the statement for rows of one kind, which tell something in some of the columns."""
+    values = {"what": what} | _COLUMNS | told
+    return select(*(_column(value).label(name) for name, value in values.items()))
 
 
 def _column(value: Any) -> ColumnElement[Any]:
@@ -168,12 +169,12 @@ def _workers(database: Database) -> Select[*tuple[Any, ...]]:
     return _row(
         "worker",
         name=one.name,
-        route=one.queues,
-        verdict=one.pool,
-        priority=one.pid,
-        bin=one.tasks,
-        number=one.process_start,
+        queues=one.queues,
+        pool=one.pool,
+        tasks=one.tasks,
         boot=one.boot,
+        pid=one.pid,
+        process_start=one.process_start,
         moment=one.seen_at,
         started=one.started_at,
         stopped=one.stopped_at,
