@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -54,69 +54,9 @@ class WorkerState(StrEnum):
         return self in (WorkerState.BUSY, WorkerState.IDLE, WorkerState.SILENT)
 
 
-def state_of(*, seen: float, is_stopped: bool, is_gone: bool, tasks: int) -> WorkerState:
-    """Return the state of a worker that was seen so many seconds ago, and then ran `tasks`.
-
-    `is_gone`: its process is known to have ended.
-    """
-    if is_stopped:
-        return WorkerState.STOPPED
-    if is_gone or seen > LIVING:
-        return WorkerState.DEAD
-    if seen > SILENT:
-        return WorkerState.SILENT
-    return WorkerState.BUSY if tasks else WorkerState.IDLE
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Life:
-    """A worker's life, by how many seconds ago it started and was seen last."""
-
-    started: float
-    seen: float
-    state: WorkerState
-    name: str  # a later worker of this name takes its place, whatever became of that one since
-    place: object  # what a worker of another name must have in common to take its place
-
-
-def missed(lives: Iterable[Life]) -> list[int]:
-    """Return the places, in `lives`, of dead workers whose work no later one has taken over.
-
-    A later worker of the same name has taken it over, even if it is dead or stopped by now. A
-    living worker of another name takes the place of one dead worker at most.
-    """
-    known, starts = list(lives), defaultdict[str, list[float]](list)
-    for life in sorted(known, key=lambda one: one.started):
-        starts[life.name].append(life.started)
-    dead = [place for place, life in enumerate(known) if life.state is WorkerState.DEAD]
-    dead.sort(key=lambda place: known[place].seen)
-    first_seen = {known[place].name: known[place].seen for place in dead}  # who died first
-    heirs = [
-        one for one in known if one.state.is_living and one.started > first_seen.get(one.name, -1.0)
-    ]
-    orphans = [place for place in dead if not _is_followed(known[place], starts)]
-    return sorted(place for place in orphans if not _inherits(heirs, known[place]))
-
-
-def _is_followed(life: Life, starts: Mapping[str, Sequence[float]]) -> bool:
-    """Return whether another life of this name began after it. `starts` has the last one first."""
-    last = list(starts[life.name][:2])
-    if last[0] == life.started:
-        del last[0]
-    return bool(last) and last[0] <= life.seen
-
-
-def _inherits(heirs: list[Life], life: Life) -> bool:
-    """Take out of the heirs the first that takes this worker's place; False if there is none."""
-    heir = next((h for h in heirs if h.place == life.place and h.started <= life.seen), None)
-    if heir is not None:
-        heirs.remove(heir)
-    return heir is not None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sign:
-    """The sign that a worker has given of its life, by how many seconds ago that was."""
+class LastBeat:
+    """What a worker told at its last beat, and how many seconds ago that was."""
 
     name: str
     pool: str
@@ -126,6 +66,55 @@ class Sign:
     started_seconds: float
     seen_seconds: float
     is_stopped: bool
+
+
+def state_of(worker: LastBeat, *, is_gone: bool) -> WorkerState:
+    """Return the state of a worker. `is_gone`: its process is known to have ended."""
+    if worker.is_stopped:
+        return WorkerState.STOPPED
+    if is_gone or worker.seen_seconds > LIVING:
+        return WorkerState.DEAD
+    if worker.seen_seconds > SILENT:
+        return WorkerState.SILENT
+    return WorkerState.BUSY if worker.tasks else WorkerState.IDLE
+
+
+def missed(workers: Sequence[LastBeat], states: Sequence[WorkerState]) -> list[int]:
+    """Return the places, in `workers`, of dead ones whose work no later one has taken over.
+
+    A later worker of the same name has taken it over, even if it is dead or stopped by now. A
+    living worker of another name, of the same queues, takes the place of one dead worker at most.
+    """
+    starts = defaultdict[str, list[float]](list)
+    for worker in sorted(workers, key=lambda one: one.started_seconds):
+        starts[worker.name].append(worker.started_seconds)
+    dead = [place for place, state in enumerate(states) if state is WorkerState.DEAD]
+    dead.sort(key=lambda place: workers[place].seen_seconds)
+    died_first = {workers[place].name: workers[place].seen_seconds for place in dead}
+    heirs = [
+        one
+        for one, state in zip(workers, states, strict=True)
+        if state.is_living and one.started_seconds > died_first.get(one.name, -1.0)
+    ]
+    orphans = [place for place in dead if not _is_followed(workers[place], starts)]
+    return sorted(place for place in orphans if not _inherits(heirs, workers[place]))
+
+
+def _is_followed(worker: LastBeat, starts: Mapping[str, Sequence[float]]) -> bool:
+    """Return whether another one of this name began after it. `starts` has the last one first."""
+    last = list(starts[worker.name][:2])
+    if last[0] == worker.started_seconds:
+        del last[0]
+    return bool(last) and last[0] <= worker.seen_seconds
+
+
+def _inherits(heirs: list[LastBeat], dead: LastBeat) -> bool:
+    """Take out of the heirs the first that takes this worker's place; False if there is none."""
+    for place, heir in enumerate(heirs):
+        if heir.queues == dead.queues and heir.started_seconds <= dead.seen_seconds:
+            del heirs[place]
+            return True
+    return False
 
 
 def slots(living: int, most: int | None) -> int:

@@ -31,7 +31,7 @@ from sqlalchemy import (
 from ..domain.delivery.breaker_timing import BreakerState
 from ..domain.delivery.status import Status
 from ..domain.figures.spans import TOTAL
-from ..domain.fleet import ProcessId, Sign
+from ..domain.fleet import LastBeat, ProcessId
 from ..domain.metrics.scrape import CAME_INTO_DOUBT, Counted, Halt, Scrape
 from .connection.database import Database
 from .control import circuit_breaker, fleet
@@ -68,7 +68,7 @@ def scrape(connection: Connection, database: Database) -> Scrape:
         paused=tuple(sorted(row.name for row in rows["pause"])),
         beat_seconds=None if beat is None else since(beat, now.timestamp()),
         events=counters | {CAME_INTO_DOUBT: doubts},
-        workers=tuple(_sign(row, now) for row in rows["worker"]),
+        workers=tuple(_last_beat(row, now) for row in rows["worker"]),
     )
 
 
@@ -82,8 +82,8 @@ def _oldest(rows: Iterable[Row[Any]], now: datetime) -> dict[int, float]:
     return found
 
 
-def _sign(row: Row[Any], now: datetime) -> Sign:
-    return Sign(
+def _last_beat(row: Row[Any], now: datetime) -> LastBeat:
+    return LastBeat(
         name=row.name,
         pool=row.pool,
         queues=tuple(row.queues.split()),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ..delivery.breaker_timing import BreakerState
-from ..fleet import Sign
+from ..fleet import LastBeat
 
 CAME_INTO_DOUBT: Final = "came_into_doubt"
 """The event that an email came into doubt, as `stats` names it, too."""
@@ -48,4 +48,4 @@ class Scrape:
     paused: tuple[str, ...]  # scopes
     beat_seconds: float | None  # None: a task of beat was never seen
     events: Mapping[str, int]  # counters of rare events
-    workers: tuple[Sign, ...]  # and beats
+    workers: tuple[LastBeat, ...]  # and beats

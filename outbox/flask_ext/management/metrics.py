@@ -33,8 +33,8 @@ def families(runtime: Runtime) -> tuple[Family, ...]:
         known = zip(found.workers, states(found.workers), strict=True)
         by_state = Counter[WorkerState](
             state
-            for sign, (state, is_missed) in known
-            if sign.pool != BEAT and (is_missed or state is not WorkerState.DEAD)
+            for worker, (state, is_missed) in known
+            if worker.pool != BEAT and (is_missed or state is not WorkerState.DEAD)
         )
         return outbox_families(found, servers=names, routes=pairs, workers=by_state)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from ...domain.config.agreement import differing, digests
-from ...domain.fleet import BEAT, STILL, Life, Sign, WorkerState, missed, slots, state_of
+from ...domain.fleet import BEAT, STILL, LastBeat, WorkerState, missed, slots, state_of
 from ...store.control import beat
 from ...store.control import fleet as table
 from ...store.control.fleet import WorkerRow
@@ -79,30 +79,15 @@ def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[Worker
             differing=differing(agreed, row.settings),
             is_missed=is_missed,
         )
-        for row, (state, is_missed) in zip(known, states(row.sign for row in known), strict=True)
+        for row, (state, is_missed) in zip(known, states([row.last_beat for row in known]), strict=True)
     ]
 
 
-def states(signs: Iterable[Sign]) -> list[tuple[WorkerState, bool]]:
+def states(workers: Sequence[LastBeat]) -> list[tuple[WorkerState, bool]]:
     """Return the state of each worker, and whether it is dead and nobody took its place."""
-    known = list(signs)
-    lives = [
-        Life(
-            started=one.started_seconds,
-            seen=one.seen_seconds,
-            state=state_of(
-                seen=one.seen_seconds,
-                is_stopped=one.is_stopped,
-                is_gone=has_ended(one.process),
-                tasks=one.tasks,
-            ),
-            name=one.name,
-            place=one.queues,
-        )
-        for one in known
-    ]
-    gone = set(missed(lives))
-    return [(life.state, place in gone) for place, life in enumerate(lives)]
+    found = [state_of(one, is_gone=has_ended(one.process)) for one in workers]
+    gone = set(missed(workers, found))
+    return [(state, place in gone) for place, state in enumerate(found)]
 
 
 def _unheard(known: list[WorkerDetails]) -> dict[str, float | None]:

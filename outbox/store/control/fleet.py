@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
-from ...domain.fleet import KEPT, LIVING, ProcessId, Sign
+from ...domain.fleet import KEPT, LIVING, LastBeat, ProcessId
 from ..backend import backend_of
 from ..connection.database import Database
 from ..schema.clock import utc
@@ -51,9 +51,9 @@ class WorkerRow:
         return self.stopped_at is None and self.seen_seconds <= LIVING
 
     @property
-    def sign(self) -> Sign:
+    def last_beat(self) -> LastBeat:
         """What tells in which state it is."""
-        return Sign(
+        return LastBeat(
             name=self.name,
             pool=self.pool,
             queues=self.queues,

@@ -94,7 +94,7 @@ def test_a_scrape_tells_of_each_worker_and_beat_what_says_in_which_state_it_is(s
     stop = shop.database.now(-5.0)
     worker(shop, "beat@mail-1", seen=20.0, pool="beat", queues="a b", tasks=0, stopped_at=stop)
     read = shop.database.read(lambda connection: fleet.workers(connection, shop.database))
-    found, rows = scrape(shop).workers, [row.sign for row in read]
+    found, rows = scrape(shop).workers, [row.last_beat for row in read]
     assert [one.name for one in found] == ["celery@mail-1", "beat@mail-1"]
     for one, row in zip(found, rows, strict=True):
         assert replace(one, started_seconds=0.0, seen_seconds=0.0) == replace(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
+from typing import Any, TypeAlias
 
 import pytest
 
+from outbox.domain import fleet
 from outbox.domain.fleet import (
     DEFAULT_SLOTS,
     LIVING,
     SILENT,
-    Life,
+    LastBeat,
+    ProcessId,
     WorkerState,
-    missed,
     slots,
     state_of,
 )
@@ -20,20 +23,34 @@ from outbox.domain.fleet import (
 BUSY, IDLE, DEAD = WorkerState.BUSY, WorkerState.IDLE, WorkerState.DEAD
 STOPPED = WorkerState.STOPPED
 _names = map(str, count())
+Life: TypeAlias = tuple[LastBeat, WorkerState]
+
+
+def beat(seen: float, **changes: Any) -> LastBeat:
+    """Return the last beat of a worker that was seen so many seconds ago."""
+    plain = LastBeat(
+        name="w", pool="prefork", queues=("all",), tasks=0, process=ProcessId("", 1, 1),
+        started_seconds=100.0, seen_seconds=seen, is_stopped=False,
+    )  # fmt: skip
+    return replace(plain, **changes)
 
 
 def state(
     seen: float = 1.0, *, is_stopped: bool = False, is_gone: bool = False, tasks: int = 0
 ) -> WorkerState:
-    return state_of(seen=seen, is_stopped=is_stopped, is_gone=is_gone, tasks=tasks)
+    return state_of(beat(seen, is_stopped=is_stopped, tasks=tasks), is_gone=is_gone)
 
 
 def life(
     started: float, seen: float, state: WorkerState, place: str = "all", name: str = ""
 ) -> Life:
-    """Return a life, under a name that no other one has unless it is given."""
+    """Return a worker's life, under a name that no other one has unless it is given."""
     name = name or next(_names)
-    return Life(started=started, seen=seen, state=state, name=name, place=place)
+    return beat(seen, started_seconds=started, queues=(place,), name=name), state
+
+
+def missed(lives: list[Life]) -> list[int]:
+    return fleet.missed([one for one, _ in lives], [state for _, state in lives])
 
 
 def test_a_worker_that_is_seen_is_busy_or_idle_and_one_that_is_not_is_silent_and_then_dead() -> (
