@@ -9,13 +9,13 @@ import pytest
 from outbox import Status
 from outbox.domain.priority import Priority
 from outbox.store.control import beat
-from outbox.store.transitions.claim import claim
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
 from tests.integration.instance.copies import copy_postgresql
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.claims import claim_batch
 from tests.support.system.app import outbox
 from tests.support.system.system import DEADLINE, System, running
 from tests.support.waiting import wait_until
@@ -37,8 +37,8 @@ def leave_all_kinds(system: System) -> None:
     worker.stop()
     system.newsletter(20)
     database = system.runtime.database
-    [_] = claim(database, Priority.NORMAL, 5, lease_seconds=1)
-    [started] = claim(database, Priority.NORMAL, 5, lease_seconds=1)
+    [_] = claim_batch(database, Priority.NORMAL, 5, lease_seconds=1)
+    [started] = claim_batch(database, Priority.NORMAL, 5, lease_seconds=1)
     batch = start(database, started.token, lease_seconds=1, worker="host:1")
     assert batch is not None
     advance(database, started.token, [], [batch.emails[0].id], worker="host:1")

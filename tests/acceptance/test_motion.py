@@ -10,9 +10,9 @@ import pytest
 from outbox import Status
 from outbox.domain.priority import Priority
 from outbox.store.control import beat
-from outbox.store.transitions.claim import claim
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.claims import claim_batch
 from tests.support.system.app import Order, db, outbox
 from tests.support.system.system import SLOTS, WINDOW, System, running
 from tests.support.waiting import wait_until
@@ -60,7 +60,7 @@ def test_a_task_that_comes_twice_late_or_forged_changes_nothing_and_is_counted(
 ) -> None:
     system.newsletter(10)
     runtime = system.runtime
-    [made] = claim(runtime.database, Priority.NORMAL, 10, lease_seconds=60)
+    [made] = claim_batch(runtime.database, Priority.NORMAL, 10, lease_seconds=60)
     system.worker()
     for token in (str(made.token), str(made.token), str(uuid4()), "no token"):
         runtime.publish("outbox.send", "outbox.normal", token)
@@ -76,7 +76,7 @@ def test_a_task_that_comes_twice_late_or_forged_changes_nothing_and_is_counted(
 def test_a_task_whose_lease_ran_out_while_it_waited_sends_nothing(system: System) -> None:
     system.newsletter(10)
     runtime = system.runtime
-    [made] = claim(runtime.database, Priority.NORMAL, 10, lease_seconds=1)
+    [made] = claim_batch(runtime.database, Priority.NORMAL, 10, lease_seconds=1)
     system.beat()
     worker = system.worker()
     system.wait_sent(10)  # by another claim, after the rescue

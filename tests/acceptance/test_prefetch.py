@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from outbox.domain.priority import Priority
-from outbox.store.transitions.claim import claim
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.claims import claim_batch
 from tests.support.system.system import WINDOW, running
 from tests.support.waiting import wait_until
 
@@ -24,7 +24,7 @@ def test_a_free_worker_gets_the_batch_that_a_busy_one_has_no_process_for(
         system.newsletter(2 * WINDOW)
         system.worker(concurrency=1)
         for number in (1, 2):
-            [made] = claim(system.runtime.database, Priority.NORMAL, WINDOW, lease_seconds=60)
+            [made] = claim_batch(system.runtime.database, Priority.NORMAL, WINDOW, lease_seconds=60)
             system.runtime.publish("outbox.send", "outbox.normal", str(made.token))
             if number == 1:
                 wait_until(lambda: gate.reached == 1, 60, "the first worker is busy")

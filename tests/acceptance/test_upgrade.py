@@ -21,11 +21,11 @@ from sqlalchemy import select
 
 from outbox import Status
 from outbox.domain.priority import Priority
-from outbox.store.transitions.claim import claim
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.servers.delay import Delay
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.claims import claim_batch
 from tests.support.system.system import DEADLINE, ROOT, SLOTS, WINDOW, System, running
 from tests.support.waiting import wait_until
 
@@ -160,8 +160,8 @@ def test_either_version_takes_the_other_s_tasks(shared: System, older: Path) -> 
     """No beat, no sweep: these tasks alone can send the emails."""
     shared.newsletter(2 * WINDOW)
     database = shared.runtime.database
-    [ours] = claim(database, Priority.NORMAL, WINDOW, lease_seconds=60)
-    [theirs] = claim(database, Priority.NORMAL, WINDOW, lease_seconds=60)
+    [ours] = claim_batch(database, Priority.NORMAL, WINDOW, lease_seconds=60)
+    [theirs] = claim_batch(database, Priority.NORMAL, WINDOW, lease_seconds=60)
     shared.runtime.publish("outbox.send", "outbox.normal", str(ours.token))
     worker = shared.worker(tree=older)
     wait_until(lambda: shared.counts().get(Status.SENT) == WINDOW, DEADLINE, "theirs takes ours")
@@ -182,7 +182,7 @@ def test_a_task_of_a_version_to_come_is_refused_and_its_emails_are_sent_all_the_
     shared.newsletter(2 * WINDOW)
     runtime = shared.runtime
     for task in ("outbox.send", "outbox.send_otherwise"):
-        [made] = claim(runtime.database, Priority.NORMAL, WINDOW, lease_seconds=1)
+        [made] = claim_batch(runtime.database, Priority.NORMAL, WINDOW, lease_seconds=1)
         runtime.publish(task, "outbox.normal", str(made.token), "an argument more")
     tree = older if version == "older" else ROOT
     worker = shared.worker(tree=tree)

@@ -23,7 +23,6 @@ from sqlalchemy import (
 
 from ...domain.delivery.outcome import ALONE_FROM
 from ...domain.delivery.status import Status
-from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..backend import backend_of
 from ..connection.database import Database
@@ -44,18 +43,6 @@ Take = Callable[
     [Connection, Database, ClaimRequest, UUID], Sequence[tuple[int, int] | Row[int, int]]
 ]
 """Claims one batch under a token; returns each email's id and crashes."""
-
-
-def claim(
-    database: Database, priority: Priority, limit: int, *, lease_seconds: float, lane: str = ""
-) -> list[Claim]:
-    """Claim due emails of one lane for `lease_seconds`; return the claims made.
-
-    They are one batch of up to `limit`, without emails whose workers keep dying. One such email is
-    claimed beside the batch, alone, so that a crash with it affects no other email.
-    """
-    request = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
-    return claim_requested(database, [request], lease_seconds=lease_seconds)
 
 
 def claim_requested(

@@ -22,7 +22,6 @@ import sqlalchemy as sa
 from hypothesis import strategies as st
 
 from outbox.domain.priority import Priority
-from outbox.store.transitions.claim import claim
 from outbox.store.transitions.start import start
 from tests.fuzz.campaign import Property
 from tests.fuzz.inputs.texts import ANY, HOSTILE
@@ -30,6 +29,7 @@ from tests.fuzz.worker import ECHO
 from tests.support.garbled import Forged
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.celery_process import CeleryProcess
+from tests.support.shop.claims import claim_batch
 from tests.support.system.app import create_app, db, outbox
 from tests.support.waiting import wait_until
 
@@ -144,7 +144,7 @@ def _filled(app: Any) -> dict[str, str]:
     for name in ("OLD", "LIVE"):
         outbox.enqueue(_mail(name))
         db.session.commit()
-        [made] = claim(runtime.database, Priority.NORMAL, 1, lease_seconds=86_400)
+        [made] = claim_batch(runtime.database, Priority.NORMAL, 1, lease_seconds=86_400)
         tokens[name] = str(made.token)
         if name == "OLD":
             outbox.cancel(id=1)

@@ -15,13 +15,14 @@ from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import ClaimedEmail
 from outbox.store.rollup.fold import fold
 from outbox.store.transitions import expire, rescue, resolve, retry
-from outbox.store.transitions.claim import claim, guarded_statement
+from outbox.store.transitions.claim import guarded_statement
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance, advance_in_steps, finish
 from tests.integration.machine.model import JITTER, LEASE, OPEN, UNSENT, Mail
 from tests.integration.machine.tables import Worker, committed, in_order, results
 from tests.integration.machine.transactions import FEW, KEYS, TAGS, Transactions, alone, apart
 from tests.support.shop import purged
+from tests.support.shop.claims import claim_batch
 from tests.support.shop.recount import counted, log
 from tests.support.shop.shop import WORKER
 
@@ -64,7 +65,7 @@ class Machine(Transactions):
         if not seen:
             return
         wanted = model.claimable(in_order(self.shop, due), limit)
-        made = claim(database, Priority.NORMAL, limit, lease_seconds=LEASE)
+        made = claim_batch(database, Priority.NORMAL, limit, lease_seconds=LEASE)
         rows = committed(self.shop).emails
         for one, ids in zip(made, wanted, strict=True):
             assert one.token not in self.tokens

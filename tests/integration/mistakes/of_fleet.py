@@ -8,9 +8,9 @@ from typing import Any
 from outbox import Priority
 from outbox.domain.fleet import BEAT, LIVING, SILENT
 from outbox.store.control import fleet
-from outbox.store.transitions.claim import claim
 from outbox.store.transitions.start import start
 from outbox.worker.beat_mark import note_task
+from tests.support.shop.claims import claim_batch
 from tests.support.shop.fleet import entered, row
 
 from .table import Table as Cases
@@ -116,7 +116,7 @@ def _(trial: Trial) -> None:
     trial.enqueue()
     database, email = trial.runtime.database, trial.runtime.tables.email
     database.run(lambda connection: connection.execute(email.update().values(crashes=1)))
-    for made in claim(database, Priority.NORMAL, 10, lease_seconds=30.0):
+    for made in claim_batch(database, Priority.NORMAL, 10, lease_seconds=30.0):
         start(database, made.token, lease_seconds=30.0, worker=NAME)
     trial.later(25)
 

@@ -11,10 +11,10 @@ from sqlalchemy import delete
 
 from outbox import Priority
 from outbox.domain.config.settings import OnUnknown
-from outbox.store.transitions.claim import claim
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
+from tests.support.shop.claims import claim_batch
 from webapp.extensions import db, outbox
 
 pytestmark = pytest.mark.databases("sqlite")
@@ -37,7 +37,7 @@ def test_the_page_follows_a_batch_from_its_claim_to_its_rescue(app: Flask) -> No
     assert "wait for the next sweep" in page()
     with app.app_context():
         database, term = outbox._runtime.database, outbox._runtime.settings.lease
-    [made] = claim(database, Priority.BULK, 100, lease_seconds=term)
+    [made] = claim_batch(database, Priority.BULK, 100, lease_seconds=term)
     assert "No worker has taken the batches" in page()
     start(database, made.token, lease_seconds=term, worker="<i>host:1")
     with app.app_context():
@@ -68,7 +68,7 @@ def test_the_page_counts_who_is_in_doubt_whether_it_is_sent_again_or_held(
         database = outbox._runtime.database
         settings = replace(outbox._runtime.settings, on_unknown=policy)
         ids = sorted(email.id for email in outbox.list(tag="newsletter-1"))[:20]
-    [made] = claim(database, Priority.BULK, 100, lease_seconds=settings.lease)
+    [made] = claim_batch(database, Priority.BULK, 100, lease_seconds=settings.lease)
     start(database, made.token, lease_seconds=settings.lease, worker="host:1")
     advance(database, made.token, [], ids, worker="host:1")
     for _ in range(2):  # the first sweep only notes that the lease ran out

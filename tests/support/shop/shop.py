@@ -26,12 +26,12 @@ from outbox.store.connection.database import Database
 from outbox.store.control import counter
 from outbox.store.records import Batch, Claim, EmailResult
 from outbox.store.schema.tables import Tables
-from outbox.store.transitions.claim import claim
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
 from outbox.worker.process.retry_writes import GRACE
 from tests.support.shop import schema
+from tests.support.shop.claims import claim_batch
 from tests.support.shop.common import Common
 from tests.support.shop.parts import Parts
 
@@ -172,7 +172,7 @@ class Shop(Parts):
         self.database.offset += seconds
 
     def claim(self, limit: int = 100, priority: Priority = Priority.NORMAL) -> list[Claim]:
-        return claim(self.database, priority, limit, lease_seconds=LEASE)
+        return claim_batch(self.database, priority, limit, lease_seconds=LEASE)
 
     def start(self, token: UUID) -> Batch | None:
         return start(self.database, token, lease_seconds=LEASE, worker=WORKER)

@@ -21,12 +21,12 @@ from outbox.store.queries.sweep.locked_emails import is_any_free
 from outbox.store.queries.sweep.preemption import is_urgent_active
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import WindowChange
-from outbox.store.transitions.claim import claim
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_together
 from outbox.worker.capacity.claimable import are_left
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.generic_plans import Look, each, plans
+from tests.support.shop.claims import claim_batch
 from tests.support.shop.giving_way import gives_way
 from tests.support.shop.shop import WORKER, Shop, addresses, newsletter, sent
 
@@ -120,7 +120,7 @@ def test_a_plan_goes_by_the_indexes_where_nothing_ever_expires(shop: Shop, look:
 @pytest.mark.databases("postgresql")
 def test_one_batch_and_its_lease_are_claimed_by_the_indexes(backlog: Shop) -> None:
     def look(shop: Shop) -> object:
-        return claim(shop.database, Priority.URGENT, 10, lease_seconds=60.0)
+        return claim_batch(shop.database, Priority.URGENT, 10, lease_seconds=60.0)
 
     *_, plan = plans(backlog, look)
     scans = [node for node in each(plan) if node.get("Relation Name") == "outbox_email"]

@@ -17,8 +17,9 @@ from outbox.store.connection.database import Database
 from outbox.store.control import pause
 from outbox.store.queries.sweep import server_limits
 from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
-from outbox.store.transitions.claim import claim, claim_requested
+from outbox.store.transitions.claim import claim_requested
 from outbox.worker.sweep import sweep
+from tests.support.shop.claims import claim_batch
 from tests.support.shop.shop import LEASE, START, Shop, addresses, newsletter
 
 pytestmark = [pytest.mark.each_database, pytest.mark.each_driver]
@@ -126,7 +127,7 @@ def test_many_who_claim_at_once_claim_every_email_and_none_twice(shop: Shop) -> 
         own = Database(shop.engine, shop.tables)
         barrier.wait(30)
         found: list[tuple[UUID, int]] = []
-        while made := claim(own, Priority.BULK, 7, lease_seconds=LEASE):
+        while made := claim_batch(own, Priority.BULK, 7, lease_seconds=LEASE):
             found += [(one.token, one.emails) for one in made]
         return found
 
