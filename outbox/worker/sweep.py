@@ -23,7 +23,7 @@ from ..store.control.set_back.set_right import set_right
 from ..store.queries.sweep.locked_emails import locked_ways
 from ..store.queries.sweep.sweep_snapshot import Survey, survey
 from ..store.records import Claim
-from ..store.transitions.claim import claim_requested
+from ..store.transitions.claim import claim
 from ..store.transitions.expire import expire
 from ..store.transitions.rescue import Rescued, rescue
 from .broker.queues import SEND_QUEUES
@@ -217,7 +217,7 @@ def _planned(
         rooms=rooms(runtime, state),
     )
     claims = _claimed(runtime, state, requests, failed)
-    made = Counter((claim.lane, claim.priority) for claim in claims)
+    made = Counter((one.lane, one.priority) for one in claims)
     ways = {(request.lane, request.priority): request.batches for request in requests}
     return claims, {way for way, batches in ways.items() if made[way] < batches}
 
@@ -227,7 +227,7 @@ def _claimed(
 ) -> list[Claim]:
     term = runtime.settings.lease
     try:
-        return claim_requested(runtime.database, requests, lease_seconds=term, since=state.first)
+        return claim(runtime.database, requests, lease_seconds=term, since=state.first)
     except Exception as error:
         if not may_be_of_a_row(error):
             raise

@@ -2,7 +2,7 @@
 
 #define left(b) (bat.todo -> sending : recording)
 
-/* outbox.store.transitions.claim.claim_requested, outbox.store.queries.sweep.server_limits.limits, outbox.worker.capacity.server_rooms.rooms */
+/* outbox.store.transitions.claim.claim, outbox.store.queries.sweep.server_limits.limits, outbox.worker.capacity.server_rooms.rooms */
 inline claim(b, lane) {
 	d_step {
 		bat.at == idle && next_idle(b) && (due & lane) && row.is != open && !(row.recovering && !all_idle) ->

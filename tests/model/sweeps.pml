@@ -15,7 +15,7 @@ inline choose(s, set) {
 	}
 }
 
-/* outbox.store.transitions.claim.claim_requested, outbox.store.transitions.claim.guarded_statement, outbox.store.transitions.claim._lease */
+/* outbox.store.transitions.claim.claim, outbox.store.transitions.claim.guarded_statement, outbox.store.transitions.claim._lease */
 inline claim(s) {
 	d_step {
 		sweep[s].at == chosen ->

@@ -45,7 +45,7 @@ Take = Callable[
 """Claims one batch under a token; returns each email's id and crashes."""
 
 
-def claim_requested(
+def claim(
     database: Database,
     requests: Sequence[ClaimRequest],
     *,
@@ -255,12 +255,12 @@ def _lease(
     statement = database.built(_leases, lease_seconds)
     rows = [
         {
-            "token": claim.token,
-            "priority": int(claim.priority),
-            "lane": claim.lane,
-            "emails": claim.emails,
+            "token": made.token,
+            "priority": int(made.priority),
+            "lane": made.lane,
+            "emails": made.emails,
         }
-        for claim in claims
+        for made in claims
     ]
     connection.execute(statement, rows)
 

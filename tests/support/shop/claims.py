@@ -6,7 +6,7 @@ from outbox import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.store.connection.database import Database
 from outbox.store.records import Claim
-from outbox.store.transitions.claim import claim_requested
+from outbox.store.transitions.claim import claim
 
 
 def claim_batch(
@@ -17,4 +17,4 @@ def claim_batch(
     One email whose workers keep dying is claimed beside the batch, alone.
     """
     request = ClaimRequest(lane="", priority=priority, batches=1, size=limit)
-    return claim_requested(database, [request], lease_seconds=lease_seconds)
+    return claim(database, [request], lease_seconds=lease_seconds)

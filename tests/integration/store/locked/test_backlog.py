@@ -13,7 +13,7 @@ from outbox.store.queries.sweep import preemption
 from outbox.store.queries.sweep.preemption import is_urgent_active
 from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
 from outbox.store.records import Claim
-from outbox.store.transitions.claim import claim_requested
+from outbox.store.transitions.claim import claim
 from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
 from tests.integration.store.locks import in_time, no_waiting
@@ -121,9 +121,9 @@ def test_a_sweep_that_comes_after_another_takes_no_slot_that_is_taken(
     def late(*args: Any, **options: Any) -> list[Claim]:
         monkeypatch.undo()
         assert claimed(shop) == {URGENT: MANY, NORMAL: 0, BULK: 0}
-        return claim_requested(*args, **options)
+        return claim(*args, **options)
 
-    monkeypatch.setattr("outbox.worker.sweep.claim_requested", late)
+    monkeypatch.setattr("outbox.worker.sweep.claim", late)
     assert claimed(shop) == {URGENT: 0, NORMAL: 0, BULK: 0}
 
 

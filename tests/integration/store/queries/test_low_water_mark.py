@@ -13,7 +13,7 @@ from outbox.domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from outbox.store.queries.sweep.low_water_mark import TRUST
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import Mark
-from outbox.store.transitions.claim import claim_requested
+from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import LEASE, START, Shop
 
@@ -47,7 +47,7 @@ def test_a_claim_begins_where_the_survey_saw_the_first_email(shop: Shop) -> None
     share = ClaimRequest(lane="", priority=Priority.NORMAL, batches=1, size=2)
     mark = Mark(START, first.id)
 
-    (made,) = claim_requested(shop.database, [share], lease_seconds=LEASE, since={WAY: mark})
+    (made,) = claim(shop.database, [share], lease_seconds=LEASE, since={WAY: mark})
 
     rows = {row.id for row in shop.rows(shop.tables.email) if row.token == made.token}
     if shop.database.dialect == "postgresql":

@@ -17,7 +17,7 @@ from outbox.store.connection.database import Database
 from outbox.store.control import pause
 from outbox.store.queries.sweep import server_limits
 from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
-from outbox.store.transitions.claim import claim_requested
+from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.claims import claim_batch
 from tests.support.shop.shop import LEASE, START, Shop, addresses, newsletter
@@ -167,7 +167,7 @@ def test_emails_that_go_alone_take_no_more_batches_than_were_asked_for(shop: Sho
     before = {row.id: row for row in shop.rows(email)}
 
     three = ClaimRequest(lane="", priority=Priority.NORMAL, batches=3, size=9)
-    claims = claim_requested(shop.database, [three], lease_seconds=LEASE)
+    claims = claim(shop.database, [three], lease_seconds=LEASE)
 
     assert [made.emails for made in claims] == [1, 1, 1]
     assert claimed(shop) == [ids[0], ids[1], ids[4]]
@@ -185,7 +185,7 @@ def test_emails_that_go_alone_let_one_batch_of_those_behind_them_pass(
         connection.execute(update(email).where(email.c.id <= ids[13]).values(crashes=2))
     request = ClaimRequest(lane="", priority=Priority.NORMAL, batches=batches, size=4)
 
-    claims = claim_requested(shop.database, [request], lease_seconds=LEASE)
+    claims = claim(shop.database, [request], lease_seconds=LEASE)
 
     lone = max(1, batches - 1)
     assert [made.emails for made in claims] == [4] + [1] * lone
@@ -208,7 +208,7 @@ def test_a_batch_among_emails_that_go_alone_is_filled_and_no_second_one_goes(
         connection.execute(update(email).where(email.c.id.in_([lone, other])).values(crashes=2))
     request = ClaimRequest(lane="", priority=Priority.NORMAL, batches=batches, size=3)
 
-    claims = claim_requested(shop.database, [request], lease_seconds=LEASE)
+    claims = claim(shop.database, [request], lease_seconds=LEASE)
 
     assert [one.emails for one in claims] == made
     assert claimed(shop) == [*before, lone, among, *behind[:2]]

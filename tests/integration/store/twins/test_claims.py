@@ -15,7 +15,7 @@ from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from outbox.store.records import Mark
 from outbox.store.scrape import scrape
-from outbox.store.transitions.claim import claim_requested
+from outbox.store.transitions.claim import claim
 from tests.integration.twins import OTHERS, Twins, at, content, email, examples, lease
 from tests.support.shop.shop import LEASE
 
@@ -74,7 +74,7 @@ def test_emails_are_claimed_alike(twins: Twins, data: st.DataObject) -> None:
     own, other = twins.both(
         lambda database: [
             (made.lane, made.priority, made.emails)
-            for made in claim_requested(database, shares, lease_seconds=LEASE, since=since)
+            for made in claim(database, shares, lease_seconds=LEASE, since=since)
         ],
         content=[content()],
         email=rows,
@@ -94,7 +94,7 @@ def test_one_batch_alone_is_claimed_alike(twins: Twins, data: st.DataObject) -> 
     own, other = twins.both(
         lambda database: [
             (made.lane, made.priority, made.emails)
-            for made in claim_requested(database, [share], lease_seconds=LEASE, since=since)
+            for made in claim(database, [share], lease_seconds=LEASE, since=since)
         ],
         content=[content()],
         email=rows,
