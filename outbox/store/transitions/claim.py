@@ -204,10 +204,10 @@ def _take_in_steps(
 def _statement(database: Database, request: ClaimRequest) -> Update:
     token: BindParameter[UUID] = bindparam("claim")
     alone: BindParameter[int] = bindparam("alone")
-    return claim_statement(database.tables, request, token, database.now(), alone=alone)
+    return returning_statement(database.tables, request, token, database.now(), alone=alone)
 
 
-def claim_statement(
+def returning_statement(
     tables: Tables,
     request: ClaimRequest,
     token: UUID | BindParameter[UUID],

@@ -25,7 +25,7 @@ from outbox.store.due_emails import due_statement
 from outbox.store.postgresql import claim as postgresql_claim
 from outbox.store.schema.clock import clock
 from outbox.store.schema.tables import Tables, define
-from outbox.store.transitions.claim import claim_statement, guarded_statement
+from outbox.store.transitions.claim import guarded_statement, returning_statement
 
 TOKEN = UUID(int=1)
 SHARE = ClaimRequest(lane="@gmail.com", priority=Priority.NORMAL, batches=1, size=10)
@@ -64,7 +64,7 @@ def test_postgresql_claims_in_one_statement_from_a_materialised_cte(tables: Tabl
 
 
 def test_sqlite_claims_in_one_statement_without_a_lock_clause(tables: Tables) -> None:
-    text = sql(claim_statement(tables, SHARE, TOKEN, clock()), "sqlite")
+    text = sql(returning_statement(tables, SHARE, TOKEN, clock()), "sqlite")
     assert text.startswith("UPDATE outbox_email SET")
     assert "RETURNING id, crashes" in text
     assert "FOR UPDATE" not in text
