@@ -19,7 +19,7 @@ from ..store.connection.database import Database
 from ..store.connection.error_codes import describe, may_be_of_a_row
 from ..store.control import rate_limits
 from ..store.control.forgotten_servers import note_configured
-from ..store.control.set_back.set_right import set_right
+from ..store.control.set_back.correct_moments import correct_moments
 from ..store.queries.sweep.locked_emails import locked_ways
 from ..store.queries.sweep.sweep_snapshot import Survey, survey
 from ..store.records import Claim
@@ -61,10 +61,11 @@ def sweep(
     if state.expired:
         _aside("expire", lambda: expire(database))
     if state.ahead:
-        _aside("correct its rate limits", lambda: rate_limits.set_right(database, state.ahead))
+        ahead = state.ahead
+        _aside("correct its rate limits", lambda: rate_limits.correct_buckets(database, ahead))
     if state.set_back:
         term = runtime.settings.lease
-        _aside("correct moments to come", lambda: set_right(database, term))
+        _aside("correct moments to come", lambda: correct_moments(database, term))
     _note_open_breakers(runtime, state)
     claims = _claims(runtime, state, slots)
     for made in claims:

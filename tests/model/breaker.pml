@@ -80,7 +80,7 @@ inline comes_due(i) {
 }
 
 /* outbox.store.queries.sweep.server_limits.is_half_open, outbox.domain.delivery.breaker_timing.open_seconds
- * outbox.store.control.set_back.set_right.set_right: its time comes, whatever the clock had shown
+ * outbox.store.control.set_back.correct_moments.correct_moments: its time comes, whatever the clock had shown
  */
 inline half_opens() {
 	d_step {

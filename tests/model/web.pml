@@ -66,7 +66,7 @@ inline comes_due(i) {
 
 /* environment: a lease that somebody lives to serve runs out, as he sleeps, or his task is late.
  * outbox.worker.leases.heartbeat.Heartbeat.holds: his own deadline was started first, so it ends first.
- * outbox.store.control.set_back.set_right.set_right: also where the clock was ahead, and is set back.
+ * outbox.store.control.set_back.correct_moments.correct_moments: also where the clock was ahead, and is set back.
  */
 inline runs_out(l) {
 	d_step {

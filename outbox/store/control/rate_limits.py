@@ -69,7 +69,7 @@ def take_in_steps(database: Database, costs: Wants, wants: Wants, margin: float)
     return run_patiently(database, work)
 
 
-def set_right(database: Database, debts: Mapping[str, float]) -> None:
+def correct_buckets(database: Database, debts: Mapping[str, float]) -> None:
     """Correct these buckets: each owes no more than its `debts` since its last take, in seconds.
 
     It owes more where its rate was slower then: see `max_debt`. If it was last taken from in the

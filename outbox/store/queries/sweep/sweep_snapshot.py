@@ -50,7 +50,7 @@ class Survey:
     first: Mapping[LaneKey, Mark]  # where to start looking for emails in each of these ways
     flight: Mapping[LaneKey, InFlight]  # leases that hold, whether their task has started or not
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
-    ahead: Mapping[str, float]  # buckets to set right, and the most seconds that each may owe
+    ahead: Mapping[str, float]  # buckets to correct, and the most seconds that each may owe
     set_back: bool  # so was a breaker opened or probed, or a lease taken
     overdue: bool  # a lease has run out, and a rescue has something to do about it
     expired: bool  # a waiting email's time has run out
@@ -127,7 +127,7 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
 def _lags(
     found: Findings, lanes: Lanes, servers: Sequence[ServerSettings]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the lags of the buckets in use; and the buckets to set right, each with its `debts`.
+    """Return the lags of the buckets in use; and the buckets to correct, each with its `debts`.
 
     A rate that somebody has raised counts at once: what was sent at the old one closes its bucket
     for no longer than one take at the new one does.

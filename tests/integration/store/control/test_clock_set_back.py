@@ -13,7 +13,7 @@ from outbox.domain.delivery.breaker_timing import OPEN_FIRST, SUSPICION_SECONDS
 from outbox.store.control import circuit_breaker
 from outbox.store.control.blame import comparison, suspicion
 from outbox.store.control.forgotten_servers import note_configured
-from outbox.store.control.set_back.set_right import set_right
+from outbox.store.control.set_back.correct_moments import correct_moments
 from outbox.store.queries import whole_emails
 from outbox.store.queries.server_status import standings
 from outbox.store.queries.sweep import server_limits
@@ -108,7 +108,7 @@ def test_a_suspicion_of_then_is_forgotten_in_its_time(shop: Shop) -> None:
 def test_a_breaker_of_now_is_left_as_it_is(shop: Shop) -> None:
     trip(shop, named=2 * HOUR)
     before = shop.rows(shop.tables.breaker)
-    set_right(shop.database, LEASE)
+    correct_moments(shop.database, LEASE)
     assert shop.rows(shop.tables.breaker) == before
 
 
@@ -119,7 +119,7 @@ def test_a_breaker_that_somebody_holds_is_passed_over(shop: Shop) -> None:
     shop.later(-HOUR)
     with shop.engine.begin() as other:
         other.execute(select(shop.tables.breaker).with_for_update())
-        set_right(shop.database, LEASE)
+        correct_moments(shop.database, LEASE)
     assert left(shop) > HOUR / 2
 
 

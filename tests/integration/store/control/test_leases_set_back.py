@@ -15,7 +15,7 @@ from outbox import Status
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST
 from outbox.store.control import circuit_breaker, lease
 from outbox.store.control.set_back.ahead import TERMS
-from outbox.store.control.set_back.set_right import set_right
+from outbox.store.control.set_back.correct_moments import correct_moments
 from outbox.store.queries.progress import progress
 from outbox.store.queries.sweep.sweep_snapshot import survey
 from tests.integration.store.control.test_circuit_breaker import SERVER, probes, trip
@@ -225,7 +225,7 @@ def test_what_is_not_of_the_future_is_left(shop: Shop) -> None:
     shop.later(OPEN_FIRST + 1)
     assert circuit_breaker.take_probe(shop.database, SERVER)
     before = [shop.rows(table) for table in (shop.tables.lease, shop.tables.breaker)]
-    set_right(shop.database, LEASE)
+    correct_moments(shop.database, LEASE)
     assert [shop.rows(table) for table in (shop.tables.lease, shop.tables.breaker)] == before
 
 

@@ -13,7 +13,7 @@ from outbox import Priority
 from outbox.domain.delivery.transaction import Phase
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control.blame import suspicion
-from outbox.store.control.rate_limits import set_right, take
+from outbox.store.control.rate_limits import correct_buckets, take
 from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.store.locks import ROUTES, SENT, UNTOUCHED, in_time, vanished
 from tests.support.servers.smtp.catcher import Catcher
@@ -112,6 +112,6 @@ def test_a_locked_bucket_leaves_no_other_one_shut(shop: Shop) -> None:
         take(shop.database, {name: (Rate(1, 1), 1)})
     shop.later(-HOUR)
     with vanished(shop, bucket, "locked") as session:
-        in_time(lambda: set_right(shop.database, dict.fromkeys(names, HOUR)), session)
+        in_time(lambda: correct_buckets(shop.database, dict.fromkeys(names, HOUR)), session)
         free, locked = (row.taken_at for row in shop.rows(bucket))
         assert locked - free > timedelta(seconds=HOUR / 2)

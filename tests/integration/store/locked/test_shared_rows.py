@@ -22,7 +22,7 @@ from outbox.store.control import circuit_breaker, forgotten_servers
 from outbox.store.control.blame import suspicion
 from outbox.store.control.connection_caps import take_server
 from outbox.store.control.counter import CRASHING, UNKNOWN, put_if_free
-from outbox.store.control.rate_limits import seconds_until_open, set_right, take
+from outbox.store.control.rate_limits import correct_buckets, seconds_until_open, take
 from outbox.store.queries.crashing import prepare_mark
 from outbox.store.transitions.rescue import RESCUED
 from tests.integration.store.leases import in_flight
@@ -147,7 +147,7 @@ def test_of_a_rate_that_is_locked_no_permit_is_to_be_had(shop: Shop) -> None:
     with vanished(shop, shop.tables.bucket, "locked") as session:
         assert in_time(lambda: take(shop.database, both), session) == float("inf")
         assert in_time(lambda: take(shop.database, {}, debts=both), session) == float("inf")
-        in_time(lambda: set_right(shop.database, {"locked": 3600.0}), session)
+        in_time(lambda: correct_buckets(shop.database, {"locked": 3600.0}), session)
         assert seconds_until_open(shop.database, both) == {"locked": 0, "free": 0}
     assert take(shop.database, both) == 0.0
     assert take(shop.database, both) > 0.0

@@ -18,7 +18,7 @@ from ...schema.clock import utc
 from .ahead import TERMS, is_breaker_ahead, is_lease_ahead
 
 
-def set_right(database: Database, term: float) -> None:
+def correct_moments(database: Database, term: float) -> None:
     """Have breakers and leases from the future last from now on for as long as they would have.
 
     So no lease runs out before its worker has had its whole term to renew it. Rows that others have
