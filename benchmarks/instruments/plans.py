@@ -15,7 +15,7 @@ from benchmarks.ours import Ours
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.store.postgresql.claim import beyond, claim_statement, mark_parameters
-from outbox.store.queries.sweep.backlog import count_statement, counted
+from outbox.store.queries.sweep.due_counts import count_parameters, count_statement
 from outbox.store.queries.sweep.lane_keys import marked
 from outbox.store.queries.sweep.sweep_snapshot import survey_statement
 from outbox.store.records import Mark
@@ -62,7 +62,7 @@ def plans(made: Ours) -> dict[str, Plan]:
     now, since = database.now(), beyond(runtime.tables.email, way)
     connection = made.app.db.session.connection()
     first = {way: Mark(*connection.execute(_FIRST).one())}
-    start = {"now": datetime.now(UTC), **counted(database, first, {way: most(made)})}
+    start = {"now": datetime.now(UTC), **count_parameters(database, first, {way: most(made)})}
     look, count = survey_statement(database), count_statement(database, ways=1)
     claim = claim_statement(runtime.tables, share, uuid4(), now, since)
     found = {

@@ -14,9 +14,9 @@ from .mysql import sums as mysql_sums
 from .mysql import waiting as mysql_waiting
 from .operations import Backend
 from .postgresql import (
-    backlog,
     claim,
     copy,
+    due_counts,
     insert,
     lane_keys,
     marks,
@@ -39,7 +39,7 @@ _POSTGRESQL = Backend(
     insert=insert,
     copy=copy,
     lane_keys=lane_keys,
-    backlog=backlog,
+    due_counts=due_counts,
     claim_due=claim.claim_due,
     claim_whole=claim.claim_whole,
     renew_mark=marks.renew,

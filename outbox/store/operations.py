@@ -72,7 +72,7 @@ class LaneKeys(Protocol):
         """Return the statement's parameters."""
 
 
-class Backlog(Protocol):
+class CountStatement(Protocol):
     """The statement that counts the emails of any number of lanes and priorities, due or not."""
 
     STATEMENT: str
@@ -167,7 +167,7 @@ class Backend:
 
     # Sweep
     lane_keys: LaneKeys | None = None
-    backlog: Backlog | None = None
+    due_counts: CountStatement | None = None
     claim_due: ClaimDue | None = None
     claim_whole: ClaimWhole | None = None
     renew_mark: RenewMark | None = None

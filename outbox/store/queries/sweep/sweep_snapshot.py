@@ -32,7 +32,7 @@ from ...control.set_back.ahead import is_any_ahead
 from ...due_times import by_expiry, may_expire
 from ...records import Mark
 from . import server_limits
-from .backlog import count
+from .due_counts import count_due
 from .lane_keys import marked
 from .tagged_rows import Findings, constant, due_query, finding, lagging, now, pauses
 
@@ -94,7 +94,7 @@ def survey(
         starts = {way: state.first[way] for way in ways[:COUNTED]}
         limits = {way: min(limit, lanes.max_claimed(way[0]) or limit) for way in starts}
         due, first = dict(state.due), dict(state.first)
-        counted = count(connection, database, found.now, starts, limits)
+        counted = count_due(connection, database, found.now, starts, limits)
         for way in starts:
             if way in counted:
                 first[way] = counted[way].first

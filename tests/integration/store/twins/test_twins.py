@@ -44,7 +44,7 @@ def test_both_ways_are_run(twins: Twins) -> None:
         "claim_whole",
         "insert",
         "lane_keys",
-        "backlog",
+        "due_counts",
         "waiting",
         "fold",
     ):

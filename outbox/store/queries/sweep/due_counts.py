@@ -19,7 +19,7 @@ from ...schema.column_types import LANE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Backlog:
+class DueCount:
     """The number of a lane's and priority's due emails; no counted email stands before `first`."""
 
     emails: int
@@ -37,13 +37,13 @@ FROM (
 """
 
 
-def count(
+def count_due(
     connection: Connection,
     database: Database,
     now: datetime,
     starts: Mapping[LaneKey, Mark],
     limits: Mapping[LaneKey, int],
-) -> dict[LaneKey, Backlog]:
+) -> dict[LaneKey, DueCount]:
     """Count, in one statement, the emails that are due now, for each lane and priority.
 
     Counting begins at the mark in `starts`. Pairs without due emails are left out. On databases
@@ -52,9 +52,9 @@ def count(
     if not starts:
         return {}
     statement = database.built(count_statement, len(starts))
-    values = {"now": now, **counted(database, starts, limits)}
+    values = {"now": now, **count_parameters(database, starts, limits)}
     return {
-        (row.lane, Priority(row.priority)): Backlog(
+        (row.lane, Priority(row.priority)): DueCount(
             emails=row.emails, first=Mark(row.due_at, row.id)
         )
         for row in connection.execute(statement, values)
@@ -63,9 +63,9 @@ def count(
 
 
 def count_statement(database: Database, ways: int) -> TextualSelect:
-    """Return the statement for this many pairs. It takes `now` and the values of `counted`."""
+    """Return the statement for this many pairs. It takes `now` and the `count_parameters`."""
     email = database.name(database.tables.email)
-    if (own := backend_of(database.dialect).backlog) is not None:
+    if (own := backend_of(database.dialect).due_counts) is not None:
         statement = own.STATEMENT.format(email=email)
     else:
         terms = (_TERM.format(email=email, place=n) for n in range(ways))
@@ -79,11 +79,11 @@ def count_statement(database: Database, ways: int) -> TextualSelect:
     )
 
 
-def counted(
+def count_parameters(
     database: Database, starts: Mapping[LaneKey, Mark], limits: Mapping[LaneKey, int]
 ) -> dict[str, Any]:
     """Return the parameters that `count_statement` takes for these lanes and priorities."""
-    if (own := backend_of(database.dialect).backlog) is not None:
+    if (own := backend_of(database.dialect).due_counts) is not None:
         return own.parameters(starts, limits)
     values: dict[str, Any] = {}
     for place, (lane, priority) in enumerate(starts):
