@@ -128,7 +128,7 @@ class Batch:
         return route_of_lane(self.lane)
 
     @property
-    def open_servers(self) -> frozenset[str]:
+    def halted_servers(self) -> frozenset[str]:
         """The servers whose breakers were open."""
         return frozenset(name for name, breaker in self.breakers.items() if breaker.is_open)
 

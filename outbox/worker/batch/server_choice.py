@@ -176,7 +176,7 @@ def _order(
     probed = [server for server in runtime.servers if server.name == batch.probed]
     if batch.probed is not None and not batch.emails:
         return probed  # without an email the batch's lane has no meaning
-    return [*probed, *arrange(servers, batch.open_servers, runtime.random)]
+    return [*probed, *arrange(servers, batch.halted_servers, runtime.random)]
 
 
 def _lanes_of(runtime: Runtime, own: str, server: str) -> list[str]:
