@@ -134,7 +134,7 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
+class WriteResult:
     """The result of a worker's write, by the ids of emails."""
 
     opened: frozenset[int] = frozenset()  # they may be sent

@@ -20,7 +20,7 @@ from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids, seen
 from ..due_times import first_due
 from ..inserts.bulk import insert_rows
-from ..records import EmailResult, Progress
+from ..records import EmailResult, WriteResult
 from ..redaction import redact
 from ..rollup.tally import count_logged
 from ..schema.column_types import SERVER_LENGTH, WORKER_LENGTH
@@ -35,7 +35,7 @@ def record(
     entries: Sequence[EmailResult],
     *,
     worker: str,
-) -> Progress:
+) -> WriteResult:
     """Record the results of one window; return which were written, lost and locked.
 
     A result is `locked` if another transaction has locked its row: keep it and record it again. A
@@ -50,7 +50,7 @@ def record(
         news = late_verdict.not_written_yet(connection, database, token, parted, worker)
         entries = [entry for entry in entries if not entry.outcome.again or entry in news]
     if not entries:
-        return Progress()
+        return WriteResult()
     ids = frozenset(entry.email_id for entry in entries)
     mine = _write(connection, database, ours, entries, ids)
     recorded = _of(entries, mine)
@@ -60,14 +60,14 @@ def record(
     ended = (entry for entry in recorded if entry.outcome.status in FINISHED)
     redact(connection, database, [entry.email_id for entry in ended if entry.redact])
     if mine == ids:
-        return Progress(written=mine)
+        return WriteResult(written=mine)
     locked = seen(connection, database, ours & among(database, ids - mine))
     rest = _of(entries, ids - mine - locked)
     lost = late_verdict.not_written_yet(connection, database, token, rest, worker)
     resolved, waiting = _record_late(connection, database, token, lost)
     _log_attempts(connection, database, _of(lost, resolved), worker)
     gone = frozenset(entry.email_id for entry in lost) - waiting
-    return Progress(written=mine, locked=locked | waiting, lost=gone)
+    return WriteResult(written=mine, locked=locked | waiting, lost=gone)
 
 
 def ending(entry: EmailResult) -> Ending:

@@ -17,7 +17,7 @@ from ..connection.list_parts import among
 from ..connection.row_locks import lock_ids, seen
 from ..control import lease
 from ..control.counter import UNKNOWN, bump
-from ..records import Advanced, EmailResult, Progress, WindowChange
+from ..records import Advanced, EmailResult, WindowChange, WriteResult
 from . import record, release
 
 LOST = "lease_lost"
@@ -35,7 +35,7 @@ def advance(
     *,
     worker: str,
     together: Together | None = None,
-) -> Progress:
+) -> WriteResult:
     """Record the last window and open the next in one transaction; return what was done.
 
     An id that is not among the opened ones must not be sent. It was withdrawn, has expired, was
@@ -53,15 +53,15 @@ def advance(
         change = WindowChange(token, tuple(results), tuple(following))
         opened, missing = together(change) if together else at_once(database, [change], worker)[0]
         written = frozenset(entry.email_id for entry in results) - missing
-        progress = Progress(opened=opened, written=written)
+        done = WriteResult(opened=opened, written=written)
         if missing:
             rest = [entry for entry in results if entry.email_id in missing]
             late = advance_in_steps(database, token, rest, [], worker=worker)
-            progress = replace(late, opened=opened, written=late.written | written)
+            done = replace(late, opened=opened, written=late.written | written)
         wants = database.audience.wants  # mostly without `sent`, which nearly all are
         ended = (e for e in results if e.outcome.status in wants and e.email_id in written)
         database.tell(map(record.ending, ended))
-        return progress
+        return done
     return advance_in_steps(database, token, results, following, worker=worker)
 
 
@@ -85,24 +85,24 @@ def advance_in_steps(
     following: Sequence[int],
     *,
     worker: str,
-) -> Progress:
+) -> WriteResult:
     """Do what `advance` does, in several statements of one transaction, on any database."""
 
-    def work(connection: Connection) -> Progress:
-        progress = record.record(connection, database, token, results, worker=worker)
+    def work(connection: Connection) -> WriteResult:
+        done = record.record(connection, database, token, results, worker=worker)
         opened = _open(connection, database, token, following)
-        _count(connection, database, results, progress)
-        return replace(progress, opened=opened)
+        _count(connection, database, results, done)
+        return replace(done, opened=opened)
 
     return database.run(work)
 
 
 def _count(
-    connection: Connection, database: Database, results: Sequence[EmailResult], progress: Progress
+    connection: Connection, database: Database, results: Sequence[EmailResult], done: WriteResult
 ) -> None:
-    if progress.lost:
-        bump(connection, database, LOST, len(progress.lost))
-    written = progress.written
+    if done.lost:
+        bump(connection, database, LOST, len(done.lost))
+    written = done.written
     unknown = [e for e in results if e.verdict is Verdict.UNKNOWN and e.email_id in written]
     if unknown:
         bump(connection, database, UNKNOWN, len(unknown))
@@ -115,7 +115,7 @@ def _is_rare(entry: EmailResult) -> bool:
 
 def finish(
     database: Database, token: UUID, results: Sequence[EmailResult], *, worker: str
-) -> Progress:
+) -> WriteResult:
     """Record the last window, give back what was not sent, and end the lease.
 
     Every sent email is in `results` or was recorded before. So emails that still carry the token
@@ -126,44 +126,44 @@ def finish(
 
     leave = partial(lease.leave, database=database, token=token)
 
-    def work(connection: Connection) -> tuple[Progress, bool]:
-        progress = record.record(connection, database, token, results, worker=worker)
-        if release.give_back(connection, database, token, but=progress.locked):
+    def work(connection: Connection) -> tuple[WriteResult, bool]:
+        done = record.record(connection, database, token, results, worker=worker)
+        if release.give_back(connection, database, token, but=done.locked):
             is_free = lease.end(connection, database, token)
         else:
-            is_free = leave(connection, unsent=not progress.locked)
-            progress = replace(progress, left=True)
-        _count(connection, database, results, progress)
-        return progress, is_free
+            is_free = leave(connection, unsent=not done.locked)
+            done = replace(done, left=True)
+        _count(connection, database, results, done)
+        return done, is_free
 
-    progress, is_free = database.run(work)
-    otherwise = partial(leave, unsent=not progress.locked)
+    done, is_free = database.run(work)
+    otherwise = partial(leave, unsent=not done.locked)
     if is_free or lease.end_soon(database, token, otherwise):
-        return replace(progress, left=False)
-    return progress
+        return replace(done, left=False)
+    return done
 
 
 def record_last(
     database: Database, token: UUID, results: Sequence[EmailResult], *, worker: str
-) -> Progress:
+) -> WriteResult:
     """Record results of a batch that an error has ended, and give nothing back.
 
     Another email of it may have left without a result. The lease ends with the batch's last email.
     As long as a result is `locked`, each call puts the rescue off, which would take it for unknown.
     """
 
-    def work(connection: Connection) -> tuple[Progress, bool]:
-        progress = record.record(connection, database, token, results, worker=worker)
-        if progress.locked:
+    def work(connection: Connection) -> tuple[WriteResult, bool]:
+        done = record.record(connection, database, token, results, worker=worker)
+        if done.locked:
             lease.put_off_rescue(connection, database, token)
         is_over = lease.end_if_over(connection, database, token)
-        _count(connection, database, results, progress)
-        return progress, is_over
+        _count(connection, database, results, done)
+        return done, is_over
 
-    progress, is_over = database.run(work)
-    if not (is_over or progress.locked):
+    done, is_over = database.run(work)
+    if not (is_over or done.locked):
         lease.end_soon(database, token)
-    return progress
+    return done
 
 
 def abandon(database: Database, token: UUID) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 from ...domain.delivery.status import Status
 from ...store.connection.error_codes import is_refusal, may_be_of_a_row
 from ...store.harmless_log import harmless_log
-from ...store.records import EmailResult, Progress
+from ...store.records import EmailResult, WriteResult
 from ...store.transitions.window import advance
 from ..process.one_by_one import Write, open_each, tell, write_each
 from ..process.retry_writes import until_written
@@ -111,13 +111,13 @@ class Results:
         return opened
 
     def _record(
-        self, following: Sequence[int], write: Callable[..., Progress], patience: float
+        self, following: Sequence[int], write: Callable[..., WriteResult], patience: float
     ) -> frozenset[int]:
         # With others only if no row of its own is known to hold them up, and there is time.
         alone = self._is_locked or patience < inf
         following = () if self.refused else following
         try:
-            progress = write(self._waiting, following, alone=alone, ends=may_be_of_a_row)
+            done = write(self._waiting, following, alone=alone, ends=may_be_of_a_row)
         except Exception as error:
             if not may_be_of_a_row(error):
                 raise
@@ -125,11 +125,14 @@ class Results:
             self._record_each(partial(one, following=()), patience)
             following = () if self.refused else following
             return self._open_each(following, partial(one, ()), patience)
-        self._keep(progress.locked)
-        return progress.opened
+        self._keep(done.locked)
+        return done.opened
 
     def _open_each(
-        self, following: Sequence[int], open_: Callable[[Sequence[int]], Progress], patience: float
+        self,
+        following: Sequence[int],
+        open_: Callable[[Sequence[int]], WriteResult],
+        patience: float,
     ) -> frozenset[int]:
         """Open a window's emails one by one. One whose row alone fails is not opened.
 
@@ -207,10 +210,10 @@ class Results:
         alone: bool,
         patience: float,
         ends: Callable[[BaseException], bool] = is_refusal,
-    ) -> Progress:
+    ) -> WriteResult:
         first = [] if alone else [self._together]
 
-        def write() -> Progress:
+        def write() -> WriteResult:
             # What has failed once is repeated alone, and cannot harm other tasks' results.
             together = first.pop() if first else None
             return self._advance(results, following, together=together)

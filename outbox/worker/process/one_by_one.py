@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
 from ...store.harmless_log import harmless_log
-from ...store.records import EmailResult, Progress
+from ...store.records import EmailResult, WriteResult
 from ...store.transitions.record import without_text
 
-Write = Callable[[Sequence[EmailResult]], Progress]
+Write = Callable[[Sequence[EmailResult]], WriteResult]
 
 
 def write_each(
@@ -60,7 +60,7 @@ def write_each(
 
 def open_each(
     ids: Sequence[int],
-    open_: Callable[[Sequence[int]], Progress],
+    open_: Callable[[Sequence[int]], WriteResult],
     *,
     progress: Callable[[], object],
 ) -> tuple[frozenset[int], list[Exception]]:

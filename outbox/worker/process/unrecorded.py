@@ -18,7 +18,7 @@ from ...store.connection.database import Database
 from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
 from ...store.control.lease import put_off_rescue
 from ...store.harmless_log import harmless_log
-from ...store.records import EmailResult, Progress
+from ...store.records import EmailResult, WriteResult
 from ...store.transitions.window import abandon, finish, record_last
 from . import shutdown
 from .kept_threads import KeptThreads
@@ -83,7 +83,7 @@ class Unrecorded:
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
             try:
-                progress = end(self._database(), token, results, worker=self._worker())
+                done = end(self._database(), token, results, worker=self._worker())
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
                 if not results and is_refusal(error):
@@ -94,8 +94,8 @@ class Unrecorded:
                 if refused and gives_back:  # these emails are not known to be unsent
                     end = _give_back_the_claimed
             else:
-                results = [entry for entry in results if entry.email_id in progress.locked]
-                if not results and not (progress.left and ends_lease):
+                results = [entry for entry in results if entry.email_id in done.locked]
+                if not results and not (done.left and ends_lease):
                     return
 
     def _write_each(
@@ -127,10 +127,10 @@ class Unrecorded:
 
 def _give_back_the_claimed(
     database: Database, token: UUID, results: Sequence[EmailResult], *, worker: str
-) -> Progress:
-    progress = record_last(database, token, results, worker=worker)
+) -> WriteResult:
+    done = record_last(database, token, results, worker=worker)
     abandon(database, token)
-    return progress
+    return done
 
 
 def _until_the_grace_is_over() -> Callable[[], bool]:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from outbox import Status
 from outbox.store.connection import shared_rows
 from outbox.store.connection.database import Database
-from outbox.store.records import Progress
+from outbox.store.records import WriteResult
 from outbox.worker.process import unended
 from tests.integration.store.locks import PATIENCE, SENT, UNTOUCHED, hold, lock_lease
 from tests.support.shop.motion import standing
@@ -61,7 +61,7 @@ def test_a_batch_whose_end_the_database_refuses_is_left_to_the_rescue(
     shop.enqueue()
     tries = list[UUID]()
 
-    def refused(_: Database, token: UUID, *__: object, **___: object) -> Progress:
+    def refused(_: Database, token: UUID, *__: object, **___: object) -> WriteResult:
         tries.append(token)
         raise IntegrityError("UPDATE", {}, Exception("CHECK"))
 

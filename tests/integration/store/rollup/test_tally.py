@@ -14,7 +14,7 @@ from outbox.domain.delivery.refusal_streak import fingerprint
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.domain.figures.histogram import BOUNDS
-from outbox.store.records import EmailResult, Progress
+from outbox.store.records import EmailResult, WriteResult
 from outbox.store.transitions.uncharge import uncharge
 from outbox.store.transitions.window import advance, advance_in_steps
 from tests.support.shop.recount import Counts, counted, recount
@@ -23,7 +23,7 @@ from tests.support.shop.shop import WORKER, Shop, entry, sent
 pytestmark = pytest.mark.each_database
 
 REFUSED = Reply(code=554, enhanced="5.7.1", text="blocked")
-Advance = Callable[..., Progress]
+Advance = Callable[..., WriteResult]
 WAYS = pytest.mark.parametrize("way", [advance, advance_in_steps])
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from outbox.domain.delivery.status import Status
 from outbox.store.postgresql import window
 from outbox.store.postgresql.window_statement import past_others
-from outbox.store.records import Advanced, EmailResult, Progress, WindowChange
+from outbox.store.records import Advanced, EmailResult, WindowChange, WriteResult
 from outbox.store.transitions.window import advance, advance_together
 from tests.integration.store.twins.test_twins import results
 from tests.integration.twins import Rows, Twins, at, content, email, examples, lease
@@ -70,23 +70,23 @@ def changes_of(emails: list[Brought]) -> list[WindowChange]:
     ]
 
 
-def alone(twins: Twins, changes: list[WindowChange]) -> list[Progress]:
+def alone(twins: Twins, changes: list[WindowChange]) -> list[WriteResult]:
     database = twins.shop.database
     return [advance(database, c.token, c.results, c.following, worker=WORKER) for c in changes]
 
 
-def together(twins: Twins, changes: list[WindowChange]) -> list[Progress]:
+def together(twins: Twins, changes: list[WindowChange]) -> list[WriteResult]:
     """Do as the tasks of a process: one statement for all, and each then sees to its own rest."""
-    database, progress = twins.shop.database, []
+    database, results = twins.shop.database, []
     found = advance_together(database, changes, worker=WORKER)
     done = dict(zip(changes, found, strict=True))
     for change in changes:
         own = partial(advance, database, change.token, change.results, change.following)
-        progress.append(own(worker=WORKER, together=done.__getitem__))
-    return progress
+        results.append(own(worker=WORKER, together=done.__getitem__))
+    return results
 
 
-def past_locks(twins: Twins, changes: list[WindowChange]) -> list[Progress]:
+def past_locks(twins: Twins, changes: list[WindowChange]) -> list[WriteResult]:
     """Do the same with the statement that comes after one that met a locked row."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(window, "in_a_hurry", past_others)
@@ -110,14 +110,14 @@ def test_the_windows_of_several_tasks_leave_what_they_leave_alone(
 ) -> None:
     emails = [data.draw(brought(number)) for number in range(1, data.draw(st.integers(2, 9)))]
     changes = changes_of(emails)
-    (progress, rows), *others = twins.each(
+    (results, rows), *others = twins.each(
         [partial(way, twins, changes) for way in (alone, together, past_locks)],
         content=[content()],
         email=[one.row for one in emails],
         lease=RUNNING,
     )
-    for progress_there, rows_there in others:
-        assert progress_there == progress
+    for results_there, rows_there in others:
+        assert results_there == results
         assert summed(twins, rows_there) == summed(twins, rows)
 
 
