@@ -20,7 +20,7 @@ _REMEDY = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class DatabasePlace:
     """What a database says of itself. It may not tell: then a text is empty."""
 
     cluster: str = ""  # the same for all its databases: PostgreSQL's system identifier
@@ -35,23 +35,23 @@ class Instance:
 
     id: str
     name: str  # OUTBOX_INSTANCE when it was noted; "" if it was not set
-    place: Place
+    place: DatabasePlace
     idle: float = 0.0  # seconds since a process that may send was last seen
     is_holding: bool = False  # `restored` has begun, and not ended
     has_held: bool = False  # emails may be held since then
 
-    def refusal(self, place: Place, name: str) -> str | None:
+    def refusal(self, place: DatabasePlace, name: str) -> str | None:
         """Return why nothing may be sent from this place by an app of this name, or None."""
         if self.is_holding:
             return UNENDED
         found = self._other_name(place, name) or self._other_place(place)
         return f"nothing is sent: {found}; {_REMEDY}" if found else None
 
-    def is_elsewhere(self, place: Place) -> bool:
+    def is_elsewhere(self, place: DatabasePlace) -> bool:
         """Return whether another server has taken over since the place was noted."""
         return _differ(self.place.timeline, place.timeline)
 
-    def _other_name(self, place: Place, name: str) -> str | None:
+    def _other_name(self, place: DatabasePlace, name: str) -> str | None:
         if name == self.name:
             return None
         if self.name:
@@ -62,7 +62,7 @@ class Instance:
             return None
         return f"OUTBOX_INSTANCE is {name!r}, but these tables were made without a name"
 
-    def _other_place(self, place: Place) -> str | None:
+    def _other_place(self, place: DatabasePlace) -> str | None:
         if _differ(self.place.cluster, place.cluster):
             return "these tables were last used on another database server"
         if _differ(self.place.home, place.home):

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import CTE, Column, ColumnElement, Connection, Row, Select, Table
 
-from ..domain.instance import Place
+from ..domain.instance import DatabasePlace
 from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from ..domain.scheduling.lanes import Wants
 from .connection.database import Database
@@ -200,7 +200,7 @@ class Backend:
     bounded: BoundedWaits | None = None
 
     # The instance: where the table of this name is
-    place: Callable[[Connection, str], Place] | None = None
+    place: Callable[[Connection, str], DatabasePlace] | None = None
 
     # The app's own session: on which database it is, and whether its transaction wrote or locked
     identity: Callable[[Connection], Hashable] | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from ...domain.instance import Instance, Place
+from ...domain.instance import DatabasePlace, Instance
 from ..connection.database import Database
 from . import row
 
@@ -15,7 +15,7 @@ from . import row
 class Examination:
     """What was found. Without a row no process has sent yet, and any may."""
 
-    place: Place
+    place: DatabasePlace
     instance: Instance | None
     refusal: str | None = None  # why nothing may be sent, and the remedy
 
@@ -54,7 +54,7 @@ def keep(database: Database, name: str, found: Examination) -> None:
     noted = found.instance
     if noted is None or found.refusal is not None or found.place.is_standby:
         return
-    place = Place(
+    place = DatabasePlace(
         cluster=found.place.cluster or noted.place.cluster,
         timeline=found.place.timeline or noted.place.timeline,
         home=found.place.home or noted.place.home,

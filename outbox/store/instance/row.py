@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, select, update
 
-from ...domain.instance import Instance, Place
+from ...domain.instance import DatabasePlace, Instance
 from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
@@ -18,10 +18,12 @@ EVERY = 60.0
 """Seconds from one note that a process may send to the next, over all processes."""
 
 
-def place(connection: Connection, database: Database) -> Place:
+def place(connection: Connection, database: Database) -> DatabasePlace:
     """Return what the database says of itself; nothing, if it has nothing that can be relied on."""
     own = backend_of(database.dialect).place
-    return Place() if own is None else own(connection, database.name(database.tables.instance))
+    if own is None:
+        return DatabasePlace()
+    return own(connection, database.name(database.tables.instance))
 
 
 def read(connection: Connection, database: Database) -> Instance | None:
@@ -33,14 +35,14 @@ def read(connection: Connection, database: Database) -> Instance | None:
     return Instance(
         id=row.instance,
         name=row.name,
-        place=Place(cluster=row.cluster, timeline=row.timeline, home=row.home),
+        place=DatabasePlace(cluster=row.cluster, timeline=row.timeline, home=row.home),
         idle=(utc(row.now) - utc(row.seen_at)).total_seconds(),
         is_holding=row.holding_at is not None,
         has_held=row.held_at is not None,
     )
 
 
-def make(connection: Connection, database: Database, place: Place, name: str) -> None:
+def make(connection: Connection, database: Database, place: DatabasePlace, name: str) -> None:
     """Write the row, unless another process has just written it."""
     now = {key: database.now() for key in ("made_at", "seen_at")}
     values = _noted(place, name) | now
@@ -55,7 +57,7 @@ def keep(database: Database, noted: Instance, **changes: Any) -> None:
 
 
 def renew(
-    connection: Connection, database: Database, place: Place, name: str, **changes: Any
+    connection: Connection, database: Database, place: DatabasePlace, name: str, **changes: Any
 ) -> None:
     """Give the outbox a new id, and note this place and name, where the row may be missing."""
     make(connection, database, place, name)
@@ -69,7 +71,7 @@ def change(connection: Connection, database: Database, **values: Any) -> None:
     connection.execute(update(database.tables.instance).values(values))
 
 
-def _noted(place: Place, name: str) -> dict[str, Any]:
+def _noted(place: DatabasePlace, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "cluster": place.cluster,

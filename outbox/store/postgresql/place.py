@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from ...domain.instance import Place
+from ...domain.instance import DatabasePlace
 from ..connection.error_codes import is_outage
 
 # The OID of a table is a new one when a dump is loaded, and stays the same in a physical copy.
@@ -20,7 +20,7 @@ SELECT pg_is_in_recovery() AS is_standby,
 _CLUSTER = "SELECT CAST(system_identifier AS text) FROM pg_control_system()"
 
 
-def place(connection: Connection, table: str) -> Place:
+def place(connection: Connection, table: str) -> DatabasePlace:
     """Return where the table is; what a provider forbids to ask is left empty."""
     try:
         row = connection.execute(_PLACE, {"table": table}).one()
@@ -28,5 +28,7 @@ def place(connection: Connection, table: str) -> Place:
     except DBAPIError as error:  # what only speaks PostgreSQL's protocol may lack a function
         if is_outage(error):
             raise
-        return Place()
-    return Place(cluster=cluster, timeline=row.timeline, home=row.home, is_standby=row.is_standby)
+        return DatabasePlace()
+    return DatabasePlace(
+        cluster=cluster, timeline=row.timeline, home=row.home, is_standby=row.is_standby
+    )

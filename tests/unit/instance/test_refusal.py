@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from outbox.domain.instance import TAKEOVER, Instance, Place
+from outbox.domain.instance import TAKEOVER, DatabasePlace, Instance
 
-HERE = Place(cluster="77", timeline="00000001", home="5/17")
+HERE = DatabasePlace(cluster="77", timeline="00000001", home="5/17")
+UNTOLD = DatabasePlace()
+HOME_ALONE = DatabasePlace(home="shop.outbox_instance")
 NAMED = Instance(id="a", name="production", place=HERE)
 NAMELESS = replace(NAMED, name="")
 
@@ -18,8 +20,8 @@ def test_the_original_may_send(found: Instance) -> None:
     assert found.refusal(HERE, found.name) is None
 
 
-@pytest.mark.parametrize("place", [HERE, Place(), Place(home="shop.outbox_instance")])
-def test_an_app_without_a_name_may_not_send_from_tables_that_have_one(place: Place) -> None:
+@pytest.mark.parametrize("place", [HERE, UNTOLD, HOME_ALONE])
+def test_an_app_without_a_name_may_not_send_from_tables_that_have_one(place: DatabasePlace) -> None:
     found = replace(NAMED, place=place).refusal(place, "") or ""
     assert "OUTBOX_INSTANCE is not set, but these tables are 'production'" in found
     assert "`flask outbox moved`" in found
@@ -38,7 +40,7 @@ def test_an_app_of_another_name_may_not_wherever_it_is() -> None:
     ],
 )
 def test_another_cluster_database_or_table_is_a_copy_whatever_its_name(
-    place: Place, told: str
+    place: DatabasePlace, told: str
 ) -> None:
     for found in (NAMED, NAMELESS):
         assert told in (found.refusal(place, found.name) or "")
@@ -57,15 +59,17 @@ def test_a_long_silence_alone_says_nothing() -> None:
     assert replace(NAMED, idle=1e9).refusal(HERE, "production") is None
 
 
-@pytest.mark.parametrize("place", [Place(), Place(is_standby=True), replace(HERE, cluster="")])
-def test_what_the_database_does_not_tell_is_not_held_against_it(place: Place) -> None:
+@pytest.mark.parametrize(
+    "place", [UNTOLD, replace(UNTOLD, is_standby=True), replace(HERE, cluster="")]
+)
+def test_what_the_database_does_not_tell_is_not_held_against_it(place: DatabasePlace) -> None:
     assert NAMED.refusal(place, "production") is None
-    assert replace(NAMED, place=Place()).refusal(HERE, "production") is None
+    assert replace(NAMED, place=UNTOLD).refusal(HERE, "production") is None
 
 
 def test_the_original_gets_a_name_only_where_it_is_surely_the_original() -> None:
     assert NAMELESS.refusal(HERE, "production") is None
-    for place in (Place(), Place(home="shop.outbox_instance"), replace(HERE, timeline="2")):
+    for place in (UNTOLD, HOME_ALONE, replace(HERE, timeline="2")):
         refusal = replace(NAMELESS, place=place).refusal(place, "production")
         assert (refusal is None) is bool(place.cluster)
     assert NAMELESS.refusal(replace(HERE, home="6/17"), "staging")
