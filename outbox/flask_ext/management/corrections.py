@@ -21,7 +21,7 @@ from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import Change, on_free
-from ...store.jobs.acts import Act, Changed, act_of
+from ...store.jobs.changes import Changed, change_of
 from ...store.jobs.needing import needing_person
 from ...store.queries import reports
 from ...store.queries.id_scan import Scan, waiting_with_tag
@@ -50,7 +50,7 @@ def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any
         chosen = status_of("status", status, RETRIED)
         found, statuses = needing_person(database, chosen, progress), (chosen,)
     deed = deed_of(by, "retry", status=status)
-    return _correct(database, act_of(Action.RETRY, statuses), found, Status.PENDING, deed)
+    return _correct(database, change_of(Action.RETRY, statuses), found, Status.PENDING, deed)
 
 
 def resolve(runtime: Runtime, ids: Any, outcome: Any, by: Any) -> Corrections:
@@ -58,13 +58,13 @@ def resolve(runtime: Runtime, ids: Any, outcome: Any, by: Any) -> Corrections:
     chosen = status_of("outcome", outcome, RESOLVED)
     deed = deed_of(by, f"resolve as {chosen}")
     action, found = Action(f"resolve as {chosen}"), parts(several_ids(ids))
-    return _correct(runtime.database, act_of(action, action.statuses), found, chosen, deed)
+    return _correct(runtime.database, change_of(action, action.statuses), found, chosen, deed)
 
 
 def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:
     """Withdraw emails that are not sent yet, in a transaction of our own."""
     found, deed = parts(several_ids(ids)), deed_of(by, "cancel")
-    work = act_of(Action.CANCEL, Action.CANCEL.statuses)
+    work = change_of(Action.CANCEL, Action.CANCEL.statuses)
     return _correct(runtime.database, work, found, Status.CANCELLED, deed)
 
 
@@ -94,7 +94,7 @@ class Withdrawal:
         """Withdraw them, with an entry in the audit; return how many are cancelled."""
         for email_id in ids:  # a transaction may be repeated
             self.others.pop(email_id, None)
-        ended = act_of(Action.CANCEL, Action.CANCEL.statuses)(connection, database, ids).statuses
+        ended = change_of(Action.CANCEL, Action.CANCEL.statuses)(connection, database, ids).statuses
         others = {i: end for i, end in ended.items() if end is not Status.CANCELLED}
         self.others |= others
         if self.deed is not None:
@@ -211,7 +211,7 @@ class _Tally:
 
 def _correct(
     database: Database,
-    work: Act,
+    work: Change[Changed],
     found: Iterable[Sequence[int]],
     wanted: Status,
     deed: Deed | None,
@@ -231,7 +231,7 @@ def _correct(
 
 def _change(
     database: Database,
-    work: Act,
+    work: Change[Changed],
     part: Sequence[int],
     tally: _Tally,
     *,

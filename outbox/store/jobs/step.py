@@ -19,7 +19,7 @@ from ..connection.list_parts import PART
 from ..connection.row_locks import on_free
 from ..control import audit
 from . import row as rows
-from .acts import Changed, act_of
+from .changes import Changed, change_of
 from .walk import Ahead, Walk
 
 
@@ -49,7 +49,7 @@ def _change(walk: Walk, row: Row[Any], ahead: Ahead) -> None:
     before: list[int] = json.loads(row.held)
     is_over = ahead.is_end and not ahead.ids  # what is left to try are those that others had locked
     ids = before if is_over else ahead.ids
-    changed, locked = _act(walk, ids, is_later=is_over)
+    changed, locked = _change_free(walk, ids, is_later=is_over)
     again = [] if is_over else [*before, *locked][:PART]
     left = len(before) + len(locked) - len(again) if not is_over else len(locked)
     values: dict[str, Any] = {
@@ -63,17 +63,17 @@ def _change(walk: Walk, row: Row[Any], ahead: Ahead) -> None:
     rows.change(walk.connection, walk.database, row.id, JobState.RUNNING, **values)
 
 
-def _act(walk: Walk, ids: Sequence[int], *, is_later: bool) -> tuple[int, list[int]]:
+def _change_free(walk: Walk, ids: Sequence[int], *, is_later: bool) -> tuple[int, list[int]]:
     """Change those of the emails that are free; return how many, and those that are not free.
 
     Those that are tried `is_later` than they were found may have ended anew since.
     """
     if not ids:
         return 0, []
-    act = act_of(walk.order.action, walk.order.statuses)
+    change = change_of(walk.order.action, walk.order.statuses)
 
     def work(connection: Connection, database: Database, free: list[int]) -> Changed:
-        return act(connection, database, sorted(walk.fitting(free)) if is_later else free)
+        return change(connection, database, sorted(walk.fitting(free)) if is_later else free)
 
     done, locked = on_free(walk.connection, walk.database, work, ids)
     return len(done.statuses), locked

@@ -1,16 +1,17 @@
-"""What is done to emails that are locked: the acts of jobs, and of the verbs that correct."""
+"""How jobs, and the verbs that correct, change emails that are locked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
 from ...domain.delivery.status import Status
 from ...domain.jobs.order import Action
 from ..connection.database import Database
+from ..connection.row_locks import Change
 from ..queries import reports
 from ..transitions import resolve as resolving
 from ..transitions import retry as retrying
@@ -18,19 +19,18 @@ from ..transitions.cancel import withdraw_ids
 
 
 class Changed(NamedTuple):
-    """What an act has changed."""
+    """What was changed."""
 
     statuses: dict[int, Status]  # the new ones
     unknown: Sequence[int] = ()
     redacted: Collection[int] = ()  # left as they are
 
 
-Act: TypeAlias = Callable[[Connection, Database, list[int]], Changed]
-"""Changes those of the emails that may be changed. The caller has locked them."""
+def change_of(action: Action, statuses: Collection[Status]) -> Change[Changed]:
+    """Return what an action does to emails of these statuses.
 
-
-def act_of(action: Action, statuses: Collection[Status]) -> Act:
-    """Return what an action does to emails of these statuses."""
+    It changes those of the emails that may be changed. The caller has locked them.
+    """
     match action:
         case Action.RETRY:
             return partial(retry, statuses=statuses)
