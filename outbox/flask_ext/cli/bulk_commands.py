@@ -20,7 +20,7 @@ from ...store.retention.purge import Removed
 from ...store.transitions.cancel import waiting, withdraw_ids
 from ...store.transitions.retry import RETRIED
 from ...worker.purge import purge_all
-from ..management.audit import Deed
+from ..management.audit import Act
 from ..management.corrections import RESOLVED, cancel_tag
 from ..management.results import Corrections, Reason
 from .shell import (
@@ -161,7 +161,7 @@ def _withdraw(
     told = "cancelled" if total else next(map(str, others), "unchanged: none was waiting")
     # A key may have an address in it, and the audit is kept.
     what = {} if key is None else {"by": "key"}
-    Deed(who=person(), action="cancel", what=what).note(connection, database, told, id_)
+    Act(who=person(), action="cancel", what=what).note(connection, database, told, id_)
     return total, others
 
 

@@ -18,7 +18,7 @@ from ...store.jobs import row
 from ...store.jobs.walk import Count, Walk, beginning
 from ...store.report_records import Job
 from ..management.arguments import limit_of, one_id
-from ..management.audit import Deed, deed_of
+from ..management.audit import Act, act_of
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -83,32 +83,32 @@ def start(
     or OthersNow.
     """
     database, order = runtime.database, _order(runtime, action, filters)
-    deed, given = deed_of(by, "start job"), _place(upto)
+    act, given = act_of(by, "start job"), _place(upto)
     found = database.read(lambda c: _found(c, database, order, given))
     if seen is not None:
         _compare(found["count"], database.read(lambda c: _stuck(c, database, order, found)), seen)
-    made = run_bounded(database, lambda c: _written(c, database, order, deed, found))
+    made = run_bounded(database, lambda c: _written(c, database, order, act, found))
     _wake(runtime)
     return made
 
 
 def stop(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
     """Stop a running job."""
-    database, job_id, deed = runtime.database, one_id(id), deed_of(by, "stop job", job=one_id(id))
+    database, job_id, act = runtime.database, one_id(id), act_of(by, "stop job", job=one_id(id))
 
     def write(connection: Connection) -> bool:
-        return _noted(deed, connection, runtime, row.stop(connection, database, job_id), "stopped")
+        return _noted(act, connection, runtime, row.stop(connection, database, job_id), "stopped")
 
     return run_bounded(database, write)
 
 
 def resume(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
     """Let a stopped job go on."""
-    database, job_id, deed = runtime.database, one_id(id), deed_of(by, "resume job", job=one_id(id))
+    database, job_id, act = runtime.database, one_id(id), act_of(by, "resume job", job=one_id(id))
 
     def write(connection: Connection) -> bool:
         done = row.resume(connection, database, job_id)
-        return _noted(deed, connection, runtime, done, "goes on")
+        return _noted(act, connection, runtime, done, "goes on")
 
     done = run_bounded(database, write)
     _wake(runtime)
@@ -180,16 +180,16 @@ def _written(
     connection: Connection,
     database: Database,
     order: Order,
-    deed: Deed | None,
+    act: Act | None,
     found: dict[str, Any],
 ) -> Job:
     """Write a job's row, and note its start in the audit."""
-    who = None if deed is None else deed.who
+    who = None if act is None else act.who
     job_id = row.write(connection, database, order, who=who, **found)
-    if deed is not None:
+    if act is not None:
         emails, more = found["count"]
         told = f"{emails} or more emails" if more else counted(emails, "email")
-        _about(deed, job_id, order).note(connection, database, f"{told} found")
+        _about(act, job_id, order).note(connection, database, f"{told} found")
     (made,) = row.jobs(connection, database, limit=1, job_id=job_id)
     return made
 
@@ -205,13 +205,13 @@ def _place(upto: Any) -> Place | None:
     return found
 
 
-def _about(deed: Deed, job_id: int, order: Order) -> Deed:
-    """Return the deed with what the job does; the audit is kept, so it names no person."""
+def _about(act: Act, job_id: int, order: Order) -> Act:
+    """Return the act with what the job does; the audit is kept, so it names no person."""
     plain, names = texts_of(order.filters)
     what: dict[str, Any] = {"job": job_id, "do": order.action.value, **plain}
     if names:
         what["by"] = ", ".join(sorted(names))
-    return Deed(who=deed.who, action=deed.action, what=what)
+    return Act(who=act.who, action=act.action, what=what)
 
 
 def _wake(runtime: Runtime) -> None:
@@ -221,9 +221,9 @@ def _wake(runtime: Runtime) -> None:
 
 
 def _noted(
-    deed: Deed | None, connection: Connection, runtime: Runtime, done: bool, result: str
+    act: Act | None, connection: Connection, runtime: Runtime, done: bool, result: str
 ) -> bool:
-    if deed is not None:
+    if act is not None:
         told = result if done else "unchanged"
-        deed.note(connection, runtime.database, told)
+        act.note(connection, runtime.database, told)
     return done

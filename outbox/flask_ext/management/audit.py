@@ -25,7 +25,7 @@ MOST_NAMED = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Deed:
+class Act:
     """An action that will be in the audit: who does it, and to what."""
 
     who: str
@@ -59,16 +59,16 @@ class Deed:
             found = list(changed.values()) or [f"unchanged: {one}" for one in unchanged]
             self.note(connection, database, str(found[0]), ids[0])
         elif ids:
-            deed = Deed(who=self.who, action=self.action, what={**self.what, **_named(ids)})
-            deed.note(connection, database, _counted(changed, len(unchanged)))
+            act = Act(who=self.who, action=self.action, what={**self.what, **_named(ids)})
+            act.note(connection, database, _counted(changed, len(unchanged)))
 
 
-def deed_of(by: Any, action: str, **what: Any) -> Deed | None:
-    """Return the deed of the person `by`; None: nobody asked for an entry."""
+def act_of(by: Any, action: str, **what: Any) -> Act | None:
+    """Return the act of the person `by`; None: nobody asked for an entry."""
     who = check_name("by", by, WHO_LENGTH)
     if who is None:
         return None
-    return Deed(who=who, action=action, what={k: v for k, v in what.items() if v is not None})
+    return Act(who=who, action=action, what={k: v for k, v in what.items() if v is not None})
 
 
 def entries(runtime: Runtime, *, limit: Any, before: Any, email: Any) -> tuple[AuditEntry, ...]:

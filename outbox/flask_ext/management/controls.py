@@ -17,7 +17,7 @@ from ...store.control import suppression
 from ...store.report_records import Pause, Suppression
 from ...store.schema.column_types import REASON_LENGTH
 from .arguments import limit_of, priority_of
-from .audit import Deed, deed_of
+from .audit import Act, act_of
 from .results import Suppressions
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def suppress(runtime: Runtime, address: Any, reason: Any, by: Any) -> bool:
     """Put an address on the list; False where it was on it already."""
     whom, why = check_address(address, "address"), _reason(reason)
-    database, deed = runtime.database, deed_of(by, "suppress", addresses=1)
+    database, act = runtime.database, act_of(by, "suppress", addresses=1)
     return _changed(
         database,
         lambda c: suppression.suppress(c, database, whom, why),
-        deed,
+        act,
         ("added", "unchanged: was on the list already"),
     )
 
@@ -46,12 +46,12 @@ def suppress_many(runtime: Runtime, rows: Iterable[Any], by: Any) -> Suppression
             reasons.setdefault(check_address(address, "address"), _reason(reason or "by hand"))
         except InvalidMessage as error:
             wrong[place] = error.rule
-    deed, database = deed_of(by, "suppress", addresses=len(reasons)), runtime.database
+    act, database = act_of(by, "suppress", addresses=len(reasons)), runtime.database
 
     def change(connection: Connection) -> int:
         added = suppression.suppress_all(connection, database, reasons)
-        if deed is not None:
-            deed.note(connection, database, f"{added} added, {len(reasons) - added} unchanged")
+        if act is not None:
+            act.note(connection, database, f"{added} added, {len(reasons) - added} unchanged")
         return added
 
     added = run_bounded(database, change) if reasons else 0
@@ -79,7 +79,7 @@ def unsuppress(runtime: Runtime, address: Any, by: Any) -> bool:
     return _changed(
         database,
         lambda c: suppression.allow(c, database, whom),
-        deed_of(by, "unsuppress", addresses=1),
+        act_of(by, "unsuppress", addresses=1),
         ("removed", "unchanged: was not on the list"),
     )
 
@@ -102,7 +102,7 @@ def pause(runtime: Runtime, priority: Any, by: Any) -> bool:
     return _changed(
         database,
         lambda c: pauses.pause(c, database, which),
-        deed_of(by, "pause", scope=pauses.scope_of(which)),
+        act_of(by, "pause", scope=pauses.scope_of(which)),
         ("paused", "unchanged: was paused already"),
     )
 
@@ -113,7 +113,7 @@ def resume(runtime: Runtime, priority: Any, by: Any) -> bool:
     return _changed(
         database,
         lambda c: pauses.resume(c, database, which),
-        deed_of(by, "resume", scope=pauses.scope_of(which)),
+        act_of(by, "resume", scope=pauses.scope_of(which)),
         ("resumed", "unchanged: was not paused"),
     )
 
@@ -127,15 +127,15 @@ def paused(runtime: Runtime) -> tuple[Pause, ...]:
 def _changed(
     database: Database,
     work: Callable[[Connection], bool],
-    deed: Deed | None,
+    act: Act | None,
     words: tuple[str, str],
 ) -> bool:
     """Run `work` and write the audit in one transaction; return whether it changed anything."""
 
     def change(connection: Connection) -> bool:
         done = work(connection)
-        if deed is not None:
-            deed.note(connection, database, words[0] if done else words[1])
+        if act is not None:
+            act.note(connection, database, words[0] if done else words[1])
         return done
 
     return run_bounded(database, change)

@@ -28,7 +28,7 @@ from ...store.queries.id_scan import Scan, waiting_with_tag
 from ...store.queries.id_steps import Walk, read_step
 from ...store.transitions.retry import RETRIED
 from .arguments import OnProgress, several_ids, status_of
-from .audit import Deed, deed_of
+from .audit import Act, act_of
 from .results import Corrections, Reason, Unchanged
 
 if TYPE_CHECKING:
@@ -49,23 +49,23 @@ def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any
         # The scan does not come back to an email that fails again meanwhile: each is retried once.
         chosen = status_of("status", status, RETRIED)
         found, statuses = needing_person(database, chosen, progress), (chosen,)
-    deed = deed_of(by, "retry", status=status)
-    return _correct(database, change_of(Action.RETRY, statuses), found, Status.PENDING, deed)
+    act = act_of(by, "retry", status=status)
+    return _correct(database, change_of(Action.RETRY, statuses), found, Status.PENDING, act)
 
 
 def resolve(runtime: Runtime, ids: Any, outcome: Any, by: Any) -> Corrections:
     """Settle emails in doubt as sent or failed, as a person found out."""
     chosen = status_of("outcome", outcome, RESOLVED)
-    deed = deed_of(by, f"resolve as {chosen}")
+    act = act_of(by, f"resolve as {chosen}")
     action, found = Action(f"resolve as {chosen}"), parts(several_ids(ids))
-    return _correct(runtime.database, change_of(action, action.statuses), found, chosen, deed)
+    return _correct(runtime.database, change_of(action, action.statuses), found, chosen, act)
 
 
 def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:
     """Withdraw emails that are not sent yet, in a transaction of our own."""
-    found, deed = parts(several_ids(ids)), deed_of(by, "cancel")
+    found, act = parts(several_ids(ids)), act_of(by, "cancel")
     work = change_of(Action.CANCEL, Action.CANCEL.statuses)
-    return _correct(runtime.database, work, found, Status.CANCELLED, deed)
+    return _correct(runtime.database, work, found, Status.CANCELLED, act)
 
 
 def cancel_tag(
@@ -75,7 +75,7 @@ def cancel_tag(
 
     Returns how many, how many ended otherwise, and the ids that another transaction holds.
     """
-    database, withdraw = runtime.database, Withdrawal(deed=deed_of(by, "cancel", tag=tag))
+    database, withdraw = runtime.database, Withdrawal(act=act_of(by, "cancel", tag=tag))
     total, locked = in_parts(database, withdraw, scanned(waiting_with_tag(database, tag), progress))
     return total, Counter(withdraw.others.values()), locked
 
@@ -87,7 +87,7 @@ class Withdrawal:
     That is an email in doubt, or one of which a recipient has a copy.
     """
 
-    deed: Deed | None
+    act: Act | None
     others: dict[int, Status] = field(default_factory=dict)
 
     def __call__(self, connection: Connection, database: Database, ids: list[int]) -> int:
@@ -97,9 +97,9 @@ class Withdrawal:
         ended = change_of(Action.CANCEL, Action.CANCEL.statuses)(connection, database, ids).statuses
         others = {i: end for i, end in ended.items() if end is not Status.CANCELLED}
         self.others |= others
-        if self.deed is not None:
+        if self.act is not None:
             told = withdrawn(len(ended) - len(others), Counter(others.values()))
-            self.deed.note(connection, database, told)
+            self.act.note(connection, database, told)
         return len(ended) - len(others)
 
 
@@ -108,13 +108,13 @@ def withdrawn(cancelled: int, others: Mapping[Status, int]) -> str:
     return ", ".join([f"{cancelled} cancelled", *(f"{n} {end}" for end, n in others.items())])
 
 
-def noted(work: Change[int], deed: Deed | None, done: str) -> Change[int]:
+def noted(work: Change[int], act: Act | None, done: str) -> Change[int]:
     """Return the same work, which leaves an entry in the audit for each of its transactions."""
 
     def change(connection: Connection, database: Database, ids: list[int]) -> int:
         changed = work(connection, database, ids)
-        if deed is not None:
-            deed.note(connection, database, f"{changed} {done}")
+        if act is not None:
+            act.note(connection, database, f"{changed} {done}")
         return changed
 
     return change
@@ -189,7 +189,7 @@ class _Tally:
     """The results so far."""
 
     wanted: Status
-    deed: Deed | None  # for the audit
+    act: Act | None  # for the audit
     changed: dict[int, Status] = field(default_factory=dict)
     unknown: list[int] = field(default_factory=list)
     left: dict[int, Unchanged] = field(default_factory=dict)
@@ -214,10 +214,10 @@ def _correct(
     work: Change[Changed],
     found: Iterable[Sequence[int]],
     wanted: Status,
-    deed: Deed | None,
+    act: Act | None,
 ) -> Corrections:
     """Change the emails that are found, part by part."""
-    tally, locked = _Tally(wanted=wanted, deed=deed), list[int]()
+    tally, locked = _Tally(wanted=wanted, act=act), list[int]()
     for part in found:
         locked += _change(database, work, part, tally)
     for part in parts(locked):
@@ -249,8 +249,8 @@ def _change(
         unchanged = [tally.unchanged(i, others.get(i), i in done.redacted) for i in left]
         if is_last:
             unchanged += [Unchanged(id=id_, reason=Reason.LOCKED) for id_ in locked]
-        if tally.deed is not None:
-            tally.deed.note_emails(connection, database, done.statuses, unchanged)
+        if tally.act is not None:
+            tally.act.note_emails(connection, database, done.statuses, unchanged)
         return done, unchanged, locked
 
     done, unchanged, locked = run_bounded(database, change)

@@ -19,7 +19,7 @@ from ...store.records import Email
 from ...store.transitions.enqueue import Writer
 from ...worker.tracing import traceparent
 from .arguments import one_id
-from .audit import deed_of
+from .audit import act_of
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -43,7 +43,7 @@ def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  
 
     Raises SentAgain if somebody did so after the audit's entry `seen`, also at the same moment.
     """
-    wanted, deed = one_id(id), deed_of(by, AGAIN)
+    wanted, act = one_id(id), act_of(by, AGAIN)
     if seen is not None and (not isinstance(seen, int) or isinstance(seen, bool)):
         raise InvalidMessage("seen", "must be the id of an entry of the audit, or 0")
     database = runtime.database
@@ -62,8 +62,8 @@ def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  
         indexed = runtime.settings.indexed
         writer = Writer(connection=connection, database=database, reuse_size=size, indexed=indexed)
         made = writer.add(_new(runtime, found))
-        if deed is not None:
-            deed.note(connection, database, f"enqueued as {made.id}", wanted)
+        if act is not None:
+            act.note(connection, database, f"enqueued as {made.id}", wanted)
         return made
 
     return run_bounded(database, enqueue)

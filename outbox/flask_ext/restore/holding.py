@@ -22,7 +22,7 @@ from ...store.instance.forget import forget_running
 from ...store.instance.held import first_held
 from ...store.jobs import row as jobs
 from ..management.arguments import OnProgress, priority_of, several_ids
-from ..management.audit import MOST_NAMED, Deed, deed_of
+from ..management.audit import MOST_NAMED, Act, act_of
 from ..management.corrections import in_parts, noted, scanned
 from ..management.results import Reason
 
@@ -52,7 +52,7 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
     It forgets what ran where the tables came from: workers, beat, and the state of the servers. It
     stops the jobs that ran there.
     """
-    database, settings, deed = runtime.database, runtime.settings, deed_of(by, "restored")
+    database, settings, act = runtime.database, runtime.settings, act_of(by, "restored")
 
     def begin(connection: Connection) -> None:
         now = database.now()
@@ -60,7 +60,7 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
         row.renew(connection, database, place, settings.instance, **changes)
         # What a job is still to retry here may have been retried, and sent, since the backup.
         jobs.stop_all(connection, database, "the outbox was restored")
-        _note(deed, connection, database, "begun")
+        _note(act, connection, database, "begun")
 
     def end(connection: Connection) -> None:
         if not locked:
@@ -69,7 +69,7 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
                 changes["held_at"] = None  # nothing waited, so nobody needs to look for it
             row.change(connection, database, **changes)
         _note(
-            deed, connection, database, f"{count} held" + (f", {locked} locked" if locked else "")
+            act, connection, database, f"{count} held" + (f", {locked} locked" if locked else "")
         )
 
     place = database.read(lambda connection: row.place(connection, database))
@@ -88,23 +88,23 @@ def moved(runtime: Runtime, by: Any) -> None:
 
     Raises ConfigurationError while a `restored` has not ended: nothing would be sent all the same.
     """
-    database, name, deed = runtime.database, runtime.settings.instance, deed_of(by, "moved")
+    database, name, act = runtime.database, runtime.settings.instance, act_of(by, "moved")
 
     def renew(connection: Connection) -> None:
         noted = row.read(connection, database)
         if noted is not None and noted.is_holding:
             raise ConfigurationError(UNENDED)
         row.renew(connection, database, place, name)
-        _note(deed, connection, database, "sends from here")
+        _note(act, connection, database, "sends from here")
 
     place = database.read(lambda connection: row.place(connection, database))
     run_bounded(database, renew)
     runtime.instance.forget()
 
 
-def _note(deed: Deed | None, connection: Connection, database: Database, result: str) -> None:
-    if deed is not None:
-        deed.note(connection, database, result)
+def _note(act: Act | None, connection: Connection, database: Database, result: str) -> None:
+    if act is not None:
+        act.note(connection, database, result)
 
 
 def held(runtime: Runtime) -> tuple[hold.HeldEmails, ...]:
@@ -133,41 +133,41 @@ def release(
     found: Iterable[Sequence[int]]
     if ids is not None:
         chosen_ids = several_ids(ids)
-        found, deed = parts(chosen_ids), deed_of(by, "release", **_named(chosen_ids))
+        found, act = parts(chosen_ids), act_of(by, "release", **_named(chosen_ids))
         only = chosen_ids[0] if len(chosen_ids) == 1 else None
-        work = _releasing(deed, only)
+        work = _releasing(act, only)
     else:
-        only, deed = None, deed_of(by, "release", **what(name, which, scheduled=bool(scheduled)))
-        work = _releasing(deed)
+        only, act = None, act_of(by, "release", **what(name, which, scheduled=bool(scheduled)))
+        work = _releasing(act)
         chosen = hold.scan_held(database, tag=name, priority=which, scheduled=bool(scheduled))
         found = scanned(chosen, progress)
     total, locked = in_parts(database, work, found)
     if only is not None and not total:
-        _note_unchanged(database, deed, only, locked)
+        _note_unchanged(database, act, only, locked)
     note_end(runtime)
     return Released(emails=total, locked=tuple(sorted(locked)))
 
 
-def _releasing(deed: Deed | None, only: int | None = None) -> Change[int]:
-    if deed is None or only is None:
-        return noted(hold.release, deed, "released")
+def _releasing(act: Act | None, only: int | None = None) -> Change[int]:
+    if act is None or only is None:
+        return noted(hold.release, act, "released")
 
     def change(connection: Connection, database: Database, ids: list[int]) -> int:
         changed = hold.release(connection, database, ids)
         if changed:
-            deed.note(connection, database, "released", only)
+            act.note(connection, database, "released", only)
         return changed
 
     return change
 
 
 def _note_unchanged(
-    database: Database, deed: Deed | None, only: int, locked: Collection[int]
+    database: Database, act: Act | None, only: int, locked: Collection[int]
 ) -> None:
     """Note why the only email was not released."""
     told = f"unchanged: {Reason.LOCKED if locked else 'is not held'}"
-    if deed is not None:
-        run_bounded(database, lambda connection: deed.note(connection, database, told, only))
+    if act is not None:
+        run_bounded(database, lambda connection: act.note(connection, database, told, only))
 
 
 def note_end(runtime: Runtime) -> None:

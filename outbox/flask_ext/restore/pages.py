@@ -12,7 +12,7 @@ from ...store.instance.examine import look
 from ...store.instance.held import HeldGlance, first_held, glance
 from ...store.queries.id_steps import Walk
 from ..management.arguments import one_id, priority_of
-from ..management.audit import deed_of
+from ..management.audit import act_of
 from ..management.corrections import Part, do_part, noted
 from . import holding
 
@@ -59,8 +59,8 @@ def release_part(
         wanted &= email.c.priority == int(which)
     if scheduled:
         wanted &= email.c.send_at > database.now()
-    deed = deed_of(by, "release", **holding.what(name, which, scheduled=scheduled))
-    work = noted(hold.release, deed, "released")
+    act = act_of(by, "release", **holding.what(name, which, scheduled=scheduled))
+    work = noted(hold.release, act, "released")
     walk = Walk(tag=name, lowest=lowest, wanted=wanted)
     done = do_part(database, work, walk, None if after is None else one_id(after))
     if done.changed:

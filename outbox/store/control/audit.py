@@ -26,7 +26,7 @@ def note(
 ) -> None:
     """Add an entry. `what` must have no content, because the audit is kept.
 
-    A tag may have an address, which `erasure.deeds` takes out.
+    A tag may have an address, which `erasure.audit` takes out.
     """
     values = {
         "at": database.now(),

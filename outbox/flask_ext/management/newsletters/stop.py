@@ -9,7 +9,7 @@ from ....domain.delivery.status import Status, sources
 from ....domain.errors import InvalidMessage
 from ....store.queries.id_steps import Walk
 from ..arguments import one_id
-from ..audit import deed_of
+from ..audit import act_of
 from ..corrections import Part, Withdrawal, do_part
 
 if TYPE_CHECKING:
@@ -28,6 +28,6 @@ def stop_part(runtime: Runtime, tag: Any, after: Any, by: str) -> Part:
     email = runtime.database.tables.email.c
     waits = email.status.in_(sources(Status.CANCELLED))
     walk = Walk(tag=name, wanted=waits, newest_first=True)
-    work = Withdrawal(deed=deed_of(by, "cancel", tag=name))
+    work = Withdrawal(act=act_of(by, "cancel", tag=name))
     place = None if after is None else one_id(after)
     return do_part(runtime.database, work, walk, place, work.others)

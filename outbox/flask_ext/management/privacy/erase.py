@@ -17,14 +17,14 @@ from ....store.connection.database import Database
 from ....store.connection.row_locks import on_free
 from ....store.control import suppression
 from ....store.control.barring import erased
-from ....store.erasure.deeds import forget_deeds, forget_own_tags
+from ....store.erasure.audit import forget_in_audit, forget_own_tags
 from ....store.erasure.erase import erase_finished, waiting_alone
 from ....store.erasure.find import emails_of, pages
 from ....store.erasure.servers import forget_replies
 from ....store.jobs.forget import forget_person
 from ....store.queries import reports
 from ....store.transitions.cancel import withdraw_ids
-from ..audit import Deed, deed_of
+from ..audit import Act, act_of
 
 if TYPE_CHECKING:
     from ....worker.process.runtime import Runtime
@@ -59,19 +59,19 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     """Erase a person; a tombstone comes first, so that nothing new leaves meanwhile."""
     whom, database = check_address(address, "address"), runtime.database
     scan = scan or Term.RECIPIENT not in runtime.settings.indexed
-    deed = deed_of(by, "erase")
-    was_suppressed = run_bounded(database, lambda c: _bar(c, database, whom, deed))
+    act = act_of(by, "erase")
+    was_suppressed = run_bounded(database, lambda c: _bar(c, database, whom, act))
     run_bounded(database, lambda c: forget_person(c, database, whom))
     tally = _Tally()
     for ids in emails_of(database, whom, scan=scan):
         tally.add(run_bounded(database, partial(_erase, database=database, ids=ids, address=whom)))
     for ids in pages(tally.needing):  # what they waited for may be over now
         tally.add(run_bounded(database, partial(_erase, database=database, ids=ids, address=whom)))
-    run_bounded(database, lambda c: forget_deeds(c, database, whom))
+    run_bounded(database, lambda c: forget_in_audit(c, database, whom))
     run_bounded(database, lambda c: forget_replies(c, database, whom))  # what came meanwhile
-    if deed is not None:
+    if act is not None:
         result = f"{len(tally.gone)} erased, {len(tally.left)} left"
-        run_bounded(database, lambda c: deed.note(c, database, result))
+        run_bounded(database, lambda c: act.note(c, database, result))
     return Erasure(
         emails=len(tally.gone),
         cancelled=len(tally.gone & tally.withdrawn),
@@ -89,12 +89,12 @@ def is_erased(runtime: Runtime, address: Any) -> bool:
 def readmit(runtime: Runtime, address: Any, by: Any) -> bool:
     """Remove a person's tombstone; False where there was none."""
     whom, database = check_address(address, "address"), runtime.database
-    deed = deed_of(by, "readmit")
+    act = act_of(by, "readmit")
 
     def remove(connection: Connection) -> bool:
         done = erased.readmit(connection, database, whom)
-        if deed is not None:
-            deed.note(connection, database, "readmitted" if done else "was not erased")
+        if act is not None:
+            act.note(connection, database, "readmitted" if done else "was not erased")
         return done
 
     return run_bounded(database, remove)
@@ -121,13 +121,13 @@ class _Tally:
         return [email_id for email_id, why in self.left.items() if why is Left.NEEDED]
 
 
-def _bar(connection: Connection, database: Database, address: str, deed: Deed | None) -> bool:
+def _bar(connection: Connection, database: Database, address: str, act: Act | None) -> bool:
     """Leave a tombstone in the place of the address; return whether the address was suppressed.
 
     With it comes the entry of the audit: whatever ends the erasure early, it was begun.
     """
-    if deed is not None:
-        deed.note(connection, database, "begun")
+    if act is not None:
+        act.note(connection, database, "begun")
     erased.bury(connection, database, address)
     forget_replies(connection, database, address)
     return suppression.allow(connection, database, address)

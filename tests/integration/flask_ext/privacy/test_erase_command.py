@@ -31,15 +31,15 @@ def test_it_asks_first_and_tells_what_it_has_done(shop: Shop) -> None:
     assert run("erase", ADA, "--yes").output == "0 emails are erased\n"
     assert run("readmit", ADA).output == "may be mailed again\n"
     assert run("readmit", ADA).output == "was not erased\n"
-    deeds = [(entry.action, entry.result) for entry in reversed(shop.outbox.audit())]
-    assert {action for action, _ in deeds[1:5]} == {"erase"}
-    assert [result for _, result in deeds[1:5]] == [
+    acts = [(entry.action, entry.result) for entry in reversed(shop.outbox.audit())]
+    assert {action for action, _ in acts[1:5]} == {"erase"}
+    assert [result for _, result in acts[1:5]] == [
         "begun",
         "1 erased, 0 left",
         "begun",
         "0 erased, 0 left",
     ]
-    assert deeds[5:] == [("readmit", "readmitted"), ("readmit", "was not erased")]
+    assert acts[5:] == [("readmit", "readmitted"), ("readmit", "was not erased")]
     assert traces(shop, ADA) == set()
 
 

@@ -15,7 +15,7 @@ from .naming import names, stands_in
 from .placeholder import PLACEHOLDER
 
 
-def forget_deeds(
+def forget_in_audit(
     connection: Connection, database: Database, address: str, tags: Collection[str] = ()
 ) -> None:
     """Put the placeholder where an entry's filter names the address; who did what stays.
@@ -50,4 +50,4 @@ def forget_own_tags(
     people = addresses(connection, database, [row.id for row in rows if row.recipients > 1])
     own = {row.tag for row in rows if stands_in(row.tag, address, others=people.get(row.id, ()))}
     if own:
-        forget_deeds(connection, database, address, own)
+        forget_in_audit(connection, database, address, own)
