@@ -11,12 +11,13 @@ from functools import partial
 from ..domain.config.retention import Retention
 from ..domain.errors import ConfigurationError
 from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
-from ..store.control import fleet, lease
-from ..store.control.forgotten_servers import forget
-from ..store.jobs.forget import prune as prune_jobs
+from ..store.control import lease
+from ..store.control.fleet import purge_workers
+from ..store.control.forgotten_servers import purge_servers
+from ..store.jobs.forget import purge_jobs
 from ..store.retention.mark import LEASE, PurgeUnderWay
 from ..store.retention.purge import Removed, purge
-from ..store.rollup.prune import prune
+from ..store.rollup.purge import purge_figures
 from .capacity.claimable import gives_way
 from .process import shutdown
 from .process.runtime import Runtime
@@ -46,8 +47,8 @@ def purge_briefly(runtime: Runtime) -> Removed:
     try:
         if runtime.instance.refusal():
             return total  # of a copy nothing is removed before a person has looked at it
-        _forget(runtime)
-        _prune_figures(runtime)
+        _purge_other_rows(runtime)
+        _purge_figures_briefly(runtime)
         purging = purge(runtime.database, settings.retention, body_retention=bodies)
         with closing(purging) as chunks:
             began = runtime.clock()
@@ -65,18 +66,18 @@ def purge_briefly(runtime: Runtime) -> Removed:
     return total
 
 
-def _prune_figures(runtime: Runtime) -> None:
+def _purge_figures_briefly(runtime: Runtime) -> None:
     """Remove old figures, for a part of the time: the emails are more."""
     began = runtime.clock()
-    for _ in prune(runtime.database):
+    for _ in purge_figures(runtime.database):
         if runtime.clock() - began > SECONDS / 5 or shutdown.requested():
             return
 
 
-def _forget(runtime: Runtime) -> None:
-    forget(runtime.database, [server.name for server in runtime.servers])
-    fleet.forget(runtime.database)
-    prune_jobs(runtime.database)
+def _purge_other_rows(runtime: Runtime) -> None:
+    purge_servers(runtime.database, [server.name for server in runtime.servers])
+    purge_workers(runtime.database)
+    purge_jobs(runtime.database)
 
 
 def purge_all(
@@ -99,7 +100,7 @@ def purge_all(
     settings = runtime.settings
     retention = settings.retention if older_than is None else Retention.of_all(older_than)
     refused: float | None = None  # since when, without a chunk since then
-    _forget(runtime)
+    _purge_other_rows(runtime)
     while True:
         try:
             purging = purge(

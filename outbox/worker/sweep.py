@@ -66,7 +66,7 @@ def sweep(
     if state.set_back:
         term = runtime.settings.lease
         _aside("correct moments to come", lambda: correct_moments(database, term))
-    _note_open_breakers(runtime, state)
+    _note_halted_servers(runtime, state)
     claims = _claims(runtime, state, slots)
     for made in claims:
         hand_out(made)
@@ -140,11 +140,14 @@ def _without(state: Survey, locked: Set[LaneKey]) -> Survey:
     return replace(state, due={way: due for way, due in state.due.items() if way not in locked})
 
 
-def _note_open_breakers(runtime: Runtime, state: Survey) -> None:
-    """Note once in `_NOTED` seconds that halted servers are configured here; see `forget`."""
-    open_ = [name for name, limit in state.servers.items() if limit is not None and limit < 1]
-    if open_ and runtime.clock() >= runtime.noted_until:
-        _aside("note its halted servers", lambda: note_configured(runtime.database, open_))
+def _note_halted_servers(runtime: Runtime, state: Survey) -> None:
+    """Note once in `_NOTED` seconds that halted servers are configured here.
+
+    Otherwise a purge removes their breakers; see `purge_servers`.
+    """
+    halted = [name for name, limit in state.servers.items() if limit is not None and limit < 1]
+    if halted and runtime.clock() >= runtime.noted_until:
+        _aside("note its halted servers", lambda: note_configured(runtime.database, halted))
         runtime.noted_until = runtime.clock() + _NOTED
 
 

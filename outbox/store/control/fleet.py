@@ -198,7 +198,7 @@ def since_seen(now: datetime, seen: datetime) -> float:
     return abs((now - seen).total_seconds())
 
 
-def forget(database: Database) -> int:
+def purge_workers(database: Database) -> int:
     """Remove the rows of workers that have not been seen for a day; return how many."""
     table = database.tables.worker
     old = delete(table).where(table.c.seen_at < database.now(-KEPT))

@@ -1,4 +1,4 @@
-"""Forgets the breakers of halted servers that no host has configured for a day.
+"""Purges the breakers of halted servers that no host has configured for a day.
 
 No worker probes such a server, so nothing would ever close its breaker. But other hosts may have
 another configuration. So each host notes the halted servers that it has configured.
@@ -28,8 +28,8 @@ def note_configured(database: Database, servers: Collection[str]) -> None:
     database.run(lambda c: update_free(c, breaker, ours, seen_at=database.now()))
 
 
-def forget(database: Database, servers: Collection[str]) -> int:
-    """Forget breakers that nobody has noted, tripped or probed for a day; return their number.
+def purge_servers(database: Database, servers: Collection[str]) -> int:
+    """Remove breakers that nobody has noted, tripped or probed for a day; return their number.
 
     The breakers of `servers` are kept.
     """

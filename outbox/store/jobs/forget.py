@@ -36,7 +36,7 @@ def forget_person(connection: Connection, database: Database, address: str) -> N
         connection.execute(update(job).where(job.c.id == row.id).values(**values))
 
 
-def prune(database: Database) -> int:
+def purge_jobs(database: Database) -> int:
     """Remove the jobs that have not run for KEPT seconds; return how many."""
     job = database.tables.job
     over = (job.c.state != JobState.RUNNING.value) & (job.c.updated_at < database.now(-KEPT))

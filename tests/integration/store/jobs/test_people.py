@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from outbox import JobState, Status
 from outbox.store.encryption.cipher import MissingKey
-from outbox.store.jobs.forget import KEPT, prune
+from outbox.store.jobs.forget import KEPT, purge_jobs
 from outbox.worker.jobs import run_jobs
 from tests.integration.store.jobs.work import finished, now, one_step, written
 from tests.support.shop.encryption import keys
@@ -129,8 +129,8 @@ def test_old_jobs_are_removed_and_those_that_run_stay(shop: Shop) -> None:
     done, stopped, runs = (shop.outbox.start_job("retry", status="failed") for _ in range(3))
     finished(shop, done)
     shop.outbox.stop_job(stopped.id)
-    assert prune(shop.database) == 0
+    assert purge_jobs(shop.database) == 0
     shop.later(KEPT + 1)
-    assert prune(shop.database) == 2
+    assert purge_jobs(shop.database) == 2
     assert [one.id for one in shop.outbox.jobs()] == [runs.id]
     assert json.loads(shop.rows(shop.tables.job)[0].filters) == {"status": "failed"}

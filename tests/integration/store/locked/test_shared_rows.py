@@ -239,7 +239,7 @@ PASSES: dict[str, Callable[[Database], object]] = {
     "forget_prober": lambda db: db.run(lambda c: circuit_breaker.forget_prober(c, db, PROBER)),
     "hurry": lambda db: circuit_breaker.hurry(db, ["a"]),
     "note_configured": lambda db: forgotten_servers.note_configured(db, ["a"]),
-    "forget": lambda db: forgotten_servers.forget(db, []),
+    "purge_servers": lambda db: forgotten_servers.purge_servers(db, []),
 }
 
 

@@ -14,7 +14,7 @@ SPANS_AT_ONCE = 10
 """How many minutes or hours one transaction removes: some thousand rows at most."""
 
 
-def prune(database: Database) -> Iterator[int]:
+def purge_figures(database: Database) -> Iterator[int]:
     """Remove old sums; yield after each transaction how many rows it removed.
 
     It may be ended after each step. The next one goes on from there. The totals are kept.

@@ -6,7 +6,7 @@ import pytest
 
 from outbox.domain.figures.spans import HOUR, MINUTE, TOTAL
 from outbox.store.rollup.fold import fold
-from outbox.store.rollup.prune import SPANS_AT_ONCE, prune
+from outbox.store.rollup.purge import SPANS_AT_ONCE, purge_figures
 from outbox.worker.purge import purge_briefly
 from tests.integration.store.rollup.test_fold import tallied
 from tests.integration.store.rollup.test_read import now
@@ -39,7 +39,7 @@ def test_old_minutes_go_in_small_steps_and_a_step_may_be_the_last(shop: Shop) ->
     for number in range(minutes):
         tallied(shop, 1, minute=old + number)
     fold(shop.database)
-    assert next(prune(shop.database)) == SPANS_AT_ONCE
+    assert next(purge_figures(shop.database)) == SPANS_AT_ONCE
     assert spans(shop)[MINUTE] == minutes - SPANS_AT_ONCE
-    assert sum(prune(shop.database)) == minutes - SPANS_AT_ONCE
+    assert sum(purge_figures(shop.database)) == minutes - SPANS_AT_ONCE
     assert spans(shop)[MINUTE] == 0
