@@ -20,7 +20,7 @@ from ..store.control.rate_limits import rate_limited
 from ..store.due_times import HELD
 from ..store.instance.examine import look_on
 from ..store.queries.progress import batches
-from ..store.queries.server_status import standings
+from ..store.queries.server_status import server_statuses
 from ..store.report_records import EmailDetails, ServerStatus
 from ..store.schema.clock import utc
 from .process.runtime import Runtime
@@ -112,7 +112,7 @@ class _Look:
         """Tell why a sweep does not claim the email, which is due."""
         lane, runtime = str(self._row.lane), self._runtime
         known = {one.name: one for one in runtime.routes.servers_of(route_of_lane(lane))}
-        found = standings(self._connection, self._database, list(known))
+        found = server_statuses(self._connection, self._database, list(known))
         blocked = [_blocked(one, known[one.server].connections) for one in found if one.configured]
         if all(blocked):
             yield from filter(None, blocked)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ...domain.counted import counted
 from ...flask_ext.management.figures import HELD
 from ...flask_ext.management.results import Health
-from ...flask_ext.management.server_lines import standing_line
+from ...flask_ext.management.server_lines import server_line
 from ...store.report_records import Pause
 
 
@@ -57,7 +57,7 @@ def _grave(health: Health) -> Iterator[Remark]:
         if not _is_pause(text):
             yield Remark(text=text, is_grave=True)
     for server in health.alerts:
-        yield Remark(text=standing_line(server), is_grave=True)
+        yield Remark(text=server_line(server), is_grave=True)
 
 
 def _small(health: Health, pauses: Sequence[Pause], switched: Sequence[str]) -> Iterator[Remark]:
@@ -72,7 +72,7 @@ def _small(health: Health, pauses: Sequence[Pause], switched: Sequence[str]) -> 
             yield Remark(text=text, is_grave=False)
     for server in health.servers:
         if server.since and server.configured and server not in health.alerts:
-            yield Remark(text=standing_line(server), is_grave=False)
+            yield Remark(text=server_line(server), is_grave=False)
     for text in health.warnings:
         page, label = ("held_index", "See what is held") if text == HELD else ("", "")
         yield Remark(text=text, is_grave=False, page=page, label=label)

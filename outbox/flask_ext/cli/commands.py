@@ -18,7 +18,7 @@ from ...worker.jobs import run_jobs
 from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
 from ..management.emails import MOST_ON_PAGE
-from ..management.server_lines import SUPPRESSED, printable, standing_line
+from ..management.server_lines import SUPPRESSED, printable, server_line
 from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
@@ -166,7 +166,7 @@ def drain() -> None:
         click.echo(SUPPRESSED)
     for server in now.servers:
         if left and server.next_probe and server.configured:
-            raise click.ClickException(standing_line(server))
+            raise click.ClickException(server_line(server))
     if runtime.jobs_left:
         waiting = ", ".join(map(str, sorted(runtime.jobs_left)))
         raise click.ClickException(f"not done, as the log says why: job {waiting}")

@@ -12,7 +12,7 @@ from flask.cli import with_appcontext
 from ...domain.counted import counted
 from ..alarm.health_signal import problems_of
 from ..management.results import Health
-from ..management.server_lines import SUPPRESSED, printable, standing_colour, standing_line
+from ..management.server_lines import SUPPRESSED, printable, server_colour, server_line
 from .printing.json_output import print_json
 from .shell import SECONDS, as_json, current_outbox, current_runtime
 
@@ -45,7 +45,7 @@ def _tell(health: Health, *, suppressed: bool) -> None:
     if suppressed and SUPPRESSED not in health.problems:
         click.echo(SUPPRESSED)
     for server in health.servers:
-        click.secho(standing_line(server), fg=standing_colour(server))
+        click.secho(server_line(server), fg=server_colour(server))
     for problem in health.problems:
         click.secho(printable(problem), fg="red")
     for warning in health.warnings:

@@ -19,7 +19,7 @@ from ...store.instance import examine
 from ...store.queries import progress as queries
 from ...store.queries import reports, waiting, whole_state
 from ...store.queries.inspect_schema import older_schema
-from ...store.queries.server_status import alerts, standings
+from ...store.queries.server_status import alerts, server_statuses
 from ...store.queries.standstill import MOST_COUNTED
 from ...store.queries.whole_state import WholeState
 from ...store.report_records import Backlog, Pause, Progress, ServerStatus, Stats
@@ -132,7 +132,7 @@ def _read(runtime: Runtime, limit: float) -> _Tables:
         rows = workers_table.workers(connection, database)
         return _Tables(
             state=state,
-            servers=standings(connection, database, names, state.found),
+            servers=server_statuses(connection, database, names, state.found),
             fleet=fleet_of(runtime, rows, state.marks),
             place=examine.look_on(connection, database, settings.instance),
         )

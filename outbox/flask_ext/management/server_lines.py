@@ -11,7 +11,7 @@ from ...domain.delivery.transaction import Phase
 from ...store.report_records import ServerStatus
 
 
-def standing_line(server: ServerStatus) -> str:
+def server_line(server: ServerStatus) -> str:
     """Return one server's state; for a halted one also since when, why, and its next probe."""
     name = server.server
     if server.since is None:
@@ -64,7 +64,7 @@ def _second(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}"
 
 
-def standing_colour(server: ServerStatus) -> str | None:
+def server_colour(server: ServerStatus) -> str | None:
     """Return the terminal's colour for a server's line."""
     if server.since:
         return "red"

@@ -51,33 +51,33 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch | Non
 
     Return None if the token has no lease.
     """
-    standing = connection.execute(database.built(_standing), {"claim": token}).one_or_none()
-    if standing is None:
+    shared = connection.execute(database.built(_shared_values), {"claim": token}).one_or_none()
+    if shared is None:
         return None
     rows = connection.execute(database.built(_emails), {"claim": token}).all()
     several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
-    now = utc(standing.now)
+    now = utc(shared.now)
     waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
     # In most apps both lists are empty: then no recipient is looked up.
-    barred = _barred(connection, database, standing, waiting)
+    barred = _barred(connection, database, shared, waiting)
     erased = [email.id for email in waiting if barred.of_erased(email)] if barred.erased else ()
     if barred.all:
         waiting = [_without(email, barred.all) for email in waiting]
-    breakers = circuit_breaker.read(connection, database) if standing.any_known else {}
+    breakers = circuit_breaker.read(connection, database) if shared.any_known else {}
     return Batch(
         began_at=now,
         emails=tuple(waiting),
-        lane=standing.lane,
-        priority=Priority(standing.priority),
+        lane=shared.lane,
+        priority=Priority(shared.priority),
         breakers=breakers,
         suspects=suspects(connection, database, breakers.values()),
-        ramps=server_limits.ramps(connection, database) if standing.any_recovering else {},
+        ramps=server_limits.ramps(connection, database) if shared.any_recovering else {},
         probed=next((name for name, b in breakers.items() if b.prober == token), None),
         erased=frozenset(erased),
     )
 
 
-def _standing(database: Database) -> Select[*tuple[Any, ...]]:
+def _shared_values(database: Database) -> Select[*tuple[Any, ...]]:
     """Return the statement for the values that all emails of the batch share, to read them once."""
     lease = database.tables.lease.c
     return select(
@@ -179,15 +179,15 @@ def _recipients(connection: Connection, database: Database, ids: list[int]) -> d
 
 
 def _barred(
-    connection: Connection, database: Database, standing: Any, emails: Iterable[ClaimedEmail]
+    connection: Connection, database: Database, shared: Any, emails: Iterable[ClaimedEmail]
 ) -> _Barred:
-    """Return the recipients that get no email. `standing` tells which lists are not empty."""
-    if not (standing.listed or standing.erased):
+    """Return the recipients that get no email. `shared` tells which lists are not empty."""
+    if not (shared.listed or shared.erased):
         return _NOBODY
     addresses = [address for email in emails for address in email.envelope.recipients]
     keys = map(suppression_key, addresses)
-    erased = erased_among(connection, database, keys) if standing.erased else _NONE
-    if not standing.listed:
+    erased = erased_among(connection, database, keys) if shared.erased else _NONE
+    if not shared.listed:
         return _Barred(all=erased, erased=erased)
     listed = barred_among(connection, database, addresses, erased=False)
     return _Barred(all=listed | erased, erased=erased)

@@ -30,7 +30,7 @@ from ..report_records import (
     Stats,
 )
 from ..schema.clock import utc
-from .server_status import standings
+from .server_status import server_statuses
 from .standstill import oldest_due
 
 
@@ -51,7 +51,7 @@ def statuses(connection: Connection, database: Database, ids: Collection[int]) -
 
 
 def stats(connection: Connection, database: Database, servers: Sequence[str] = ()) -> Stats:
-    """Return the outbox's figures, with the standings of these servers."""
+    """Return the outbox's figures, with the statuses of these servers."""
     email, lease = database.tables.email.c, database.tables.lease
     found = counts(connection, database)
     due = (
@@ -75,7 +75,7 @@ def stats(connection: Connection, database: Database, servers: Sequence[str] = (
         all_paused=EVERYTHING in scopes,
         paused=frozenset(Priority.of(scope) for scope in scopes if scope != EVERYTHING),
         counters=_counters(connection, database),
-        servers=standings(connection, database, servers),
+        servers=server_statuses(connection, database, servers),
     )
 
 

@@ -15,7 +15,7 @@ from ..report_records import ServerStatus
 from .sweep.tagged_rows import Findings, finding, now
 
 
-def standings(
+def server_statuses(
     connection: Connection,
     database: Database,
     servers: Sequence[str],
@@ -33,7 +33,7 @@ def standings(
     busy = {row.name: row.emails for row in found["connections"]}
     names = [*servers, *(name for name in sorted(halted) if name not in servers)]
     return tuple(
-        _standing(
+        _status(
             name,
             halted.get(name),
             is_configured=name in servers,
@@ -44,12 +44,12 @@ def standings(
     )
 
 
-def alerts(standings: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
+def alerts(servers: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
     """Return the configured servers that a person must see to."""
-    return tuple(one for one in standings if one.alert and one.configured)
+    return tuple(one for one in servers if one.alert and one.configured)
 
 
-def _standing(
+def _status(
     name: str, breaker: Breaker | None, *, is_configured: bool, ramp: int | None, connections: int
 ) -> ServerStatus:
     closed = BreakerState.CLOSED if ramp is None else BreakerState.RECOVERING

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from outbox.domain.delivery.breaker_timing import BreakerState
-from outbox.flask_ext.management.server_lines import standing_line
+from outbox.flask_ext.management.server_lines import server_line
 from outbox.store.report_records import ServerStatus
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -16,7 +16,7 @@ RATE = "lower its rate"
 
 
 def line(reason: str) -> str:
-    return standing_line(
+    return server_line(
         ServerStatus(
             server="mx.example:25",
             state=BreakerState.OPEN,

@@ -12,8 +12,8 @@ from ...management.server_lines import (
     SUPPRESSED,
     printable,
     redirect_line,
-    standing_colour,
-    standing_line,
+    server_colour,
+    server_line,
 )
 from .json_output import plain
 
@@ -33,7 +33,7 @@ def _lines(stats: Stats) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from ((limit, {}) for limit in _limits(stats))
     yield from ((f"paused: {scope}", {"fg": "yellow"}) for scope in plain(stats)["paused"])
     for server in stats.servers:
-        yield standing_line(server), {"fg": standing_colour(server)}
+        yield server_line(server), {"fg": server_colour(server)}
     if stats.suppressed:
         yield SUPPRESSED, {"fg": "yellow"}
     if stats.redirect_to:

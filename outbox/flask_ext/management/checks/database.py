@@ -25,10 +25,10 @@ from ....store.queries.inspect_schema import (
     vacuum_warnings,
     versions_line,
 )
-from ....store.queries.server_status import alerts, standings
+from ....store.queries.server_status import alerts, server_statuses
 from ....store.schema.version import VERSION
 from ..database_line import database_line
-from ..server_lines import standing_line
+from ..server_lines import server_line
 from .codes import Code
 from .finding import Finding, error, ok, warn
 from .privacy import privacy_findings
@@ -118,9 +118,9 @@ def _settings(runtime: Runtime) -> list[Finding]:
         warn(f"paused: {scope} (flask outbox resume {scope})", Code.PAUSED)
         for scope in sorted(scopes)
     ]
-    servers = database.read(lambda connection: standings(connection, database, names))
+    servers = database.read(lambda connection: server_statuses(connection, database, names))
     urgent = alerts(servers)
     for one in servers:
         tell = error if one in urgent else warn if one.since else ok
-        findings.append(tell(standing_line(one), Code.SERVER))
+        findings.append(tell(server_line(one), Code.SERVER))
     return findings

@@ -15,7 +15,7 @@ from outbox.store.control.blame import comparison, suspicion
 from outbox.store.control.forgotten_servers import note_configured
 from outbox.store.control.set_back.correct_moments import correct_moments
 from outbox.store.queries import whole_emails
-from outbox.store.queries.server_status import standings
+from outbox.store.queries.server_status import server_statuses
 from outbox.store.queries.sweep import server_limits
 from tests.integration.store.control.test_circuit_breaker import SERVER, left, probes, trip
 from tests.integration.store.queries.test_lanes import swept
@@ -36,7 +36,7 @@ def test_a_server_that_came_back_while_it_was_ahead_has_no_ramp_for_an_hour(shop
     assert limits(shop) == {SERVER: 1}
     shop.later(-HOUR)
     assert shop.database.read(lambda c: server_limits.ramps(c, shop.database)) == {}
-    (shown,) = shop.database.read(lambda c: standings(c, shop.database, [SERVER]))
+    (shown,) = shop.database.read(lambda c: server_statuses(c, shop.database, [SERVER]))
     assert (shown.state, shown.batches_allowed) == ("closed", None)
     for _ in range(3):
         shop.enqueue()

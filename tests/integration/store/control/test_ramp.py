@@ -8,7 +8,7 @@ import pytest
 
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, RAMP_SECONDS, Cause
 from outbox.store.control import circuit_breaker, lease
-from outbox.store.queries.server_status import alerts, standings
+from outbox.store.queries.server_status import alerts, server_statuses
 from outbox.store.queries.sweep import server_limits
 from outbox.store.records import Claim
 from outbox.store.report_records import ServerStatus
@@ -158,7 +158,7 @@ def test_how_each_server_stands(shop: Shop) -> None:
         return {one.server: one.state for one in read()}
 
     def read() -> tuple[ServerStatus, ...]:
-        return shop.database.read(lambda c: standings(c, shop.database, [SERVER, OTHER]))
+        return shop.database.read(lambda c: server_statuses(c, shop.database, [SERVER, OTHER]))
 
     assert states() == {SERVER: "closed", OTHER: "closed"}
     trip(shop, alert=True, reason="auth: 535 no")
@@ -179,7 +179,7 @@ def test_how_each_server_stands(shop: Shop) -> None:
 
 def test_a_server_that_is_configured_no_more_is_shown_and_raises_no_alert(shop: Shop) -> None:
     trip(shop, "gone", alert=True)
-    found = shop.database.read(lambda c: standings(c, shop.database, [SERVER]))
+    found = shop.database.read(lambda c: server_statuses(c, shop.database, [SERVER]))
     assert [(one.server, one.configured) for one in found] == [
         (SERVER, True),
         ("gone", False),

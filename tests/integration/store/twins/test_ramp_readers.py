@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from outbox.domain.delivery.breaker_timing import RAMP, RAMP_SECONDS, BreakerState, Cause, allowed
 from outbox.store.control import circuit_breaker
-from outbox.store.queries.server_status import standings
+from outbox.store.queries.server_status import server_statuses
 from outbox.store.queries.sweep import server_limits
 from tests.integration.twins import at, open_twins
 from tests.support.shop.motion import limits
@@ -37,7 +37,7 @@ def test_all_who_read_the_ramp_go_by_its_rule(still: Shop, age: float) -> None:
     database = still.database
     assert limits(still).get(SERVER) == rule
     assert database.read(lambda c: server_limits.ramps(c, database)).get(SERVER) == rule
-    (shown,) = database.read(lambda c: standings(c, database, [SERVER]))
+    (shown,) = database.read(lambda c: server_statuses(c, database, [SERVER]))
     assert shown.batches_allowed == rule
     recovering = sa.select(server_limits.recovering(database))
     assert database.read(lambda c: c.execute(recovering).scalar_one()) is (rule is not None)
