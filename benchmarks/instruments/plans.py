@@ -17,7 +17,7 @@ from outbox.domain.scheduling.claim_plan import ClaimRequest
 from outbox.store.postgresql.claim import beyond, claim_statement, mark_parameters
 from outbox.store.queries.sweep.due_counts import count_parameters, count_statement
 from outbox.store.queries.sweep.lane_keys import marked
-from outbox.store.queries.sweep.sweep_snapshot import survey_statement
+from outbox.store.queries.sweep.sweep_snapshot import snapshot_statement
 from outbox.store.records import Mark
 
 EMAILS = "outbox_email"
@@ -63,7 +63,7 @@ def plans(made: Ours) -> dict[str, Plan]:
     connection = made.app.db.session.connection()
     first = {way: Mark(*connection.execute(_FIRST).one())}
     start = {"now": datetime.now(UTC), **count_parameters(database, first, {way: most(made)})}
-    look, count = survey_statement(database), count_statement(database, ways=1)
+    look, count = snapshot_statement(database), count_statement(database, ways=1)
     claim = claim_statement(runtime.tables, share, uuid4(), now, since)
     found = {
         "survey": _plan(connection, look, marked(database, {})),

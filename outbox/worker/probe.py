@@ -14,14 +14,14 @@ from ..store.control.blame.comparison import Candidate, candidates, first_free, 
 from ..store.control.passed_over import passed_over
 from ..store.queries import claimed_batch
 from ..store.queries.sweep.server_limits import HALF_OPEN
-from ..store.queries.sweep.sweep_snapshot import Survey
+from ..store.queries.sweep.sweep_snapshot import Snapshot
 from ..store.records import Breaker, Claim
 from ..store.transitions.claim import claim_probe
 from .process.runtime import Runtime
 
 
 def claim_probes(
-    runtime: Runtime, state: Survey, *, is_usable: Callable[[ServerSettings], bool]
+    runtime: Runtime, state: Snapshot, *, is_usable: Callable[[ServerSettings], bool]
 ) -> list[Claim]:
     """Claim a probe for each server that is due for one and has emails waiting for it.
 

@@ -21,7 +21,7 @@ from ..store.control import rate_limits
 from ..store.control.forgotten_servers import note_configured
 from ..store.control.set_back.correct_moments import correct_moments
 from ..store.queries.sweep.locked_emails import locked_ways
-from ..store.queries.sweep.sweep_snapshot import Survey, survey
+from ..store.queries.sweep.sweep_snapshot import Snapshot, read_snapshot
 from ..store.records import Claim
 from ..store.transitions.claim import claim
 from ..store.transitions.expire import expire
@@ -53,7 +53,7 @@ def sweep(
     with the seconds until a closed lane opens: it is to bring another sweep then.
     """
     database, slots = runtime.database, runtime.slots()
-    state = _survey(runtime, slots)
+    state = _take_snapshot(runtime, slots)
     runtime.has_jobs = state.jobs
     if not runtime.suppressed() and runtime.instance.refusal(state.instance):
         return 0
@@ -111,15 +111,15 @@ def _aside(what: str, work: Callable[[], object]) -> None:
         _log.error("outbox: a sweep could not %s (%s)", what, describe(error))
 
 
-def _survey(runtime: Runtime, slots: int, locked: Set[LaneKey] = frozenset()) -> Survey:
-    """Survey from the last sweep's marks on; where that may miss due emails, survey everything.
+def _take_snapshot(runtime: Runtime, slots: int, locked: Set[LaneKey] = frozenset()) -> Snapshot:
+    """Read from the last sweep's marks on; where that may miss due emails, read everything.
 
-    The survey has no emails of the ways that are `locked`.
+    The snapshot has no emails of the ways that are `locked`.
     """
     database, lanes, servers = runtime.database, runtime.lanes, runtime.servers
     limit, since = slots * runtime.settings.batch, runtime.low_water.marks(database)
     choose = partial(_contenders, runtime, slots, locked)
-    look = partial(survey, database, lanes, servers, limit=limit, choose=choose)
+    look = partial(read_snapshot, database, lanes, servers, limit=limit, choose=choose)
     try:
         state = look(since=since, term=runtime.settings.lease)
         if not runtime.low_water.note(since, state.due, state.first, limit):
@@ -131,16 +131,16 @@ def _survey(runtime: Runtime, slots: int, locked: Set[LaneKey] = frozenset()) ->
     return _without(_with_avoided_rates(state, database), locked)
 
 
-def _with_avoided_rates(state: Survey, database: Database) -> Survey:
+def _with_avoided_rates(state: Snapshot, database: Database) -> Snapshot:
     """Count rates whose rows this process did not get as used up for now."""
     return replace(state, lags={**state.lags, **rate_limits.avoided(database)})
 
 
-def _without(state: Survey, locked: Set[LaneKey]) -> Survey:
+def _without(state: Snapshot, locked: Set[LaneKey]) -> Snapshot:
     return replace(state, due={way: due for way, due in state.due.items() if way not in locked})
 
 
-def _note_halted_servers(runtime: Runtime, state: Survey) -> None:
+def _note_halted_servers(runtime: Runtime, state: Snapshot) -> None:
     """Note once in `_NOTED` seconds that halted servers are configured here.
 
     Otherwise a purge removes their breakers; see `purge_servers`.
@@ -151,7 +151,9 @@ def _note_halted_servers(runtime: Runtime, state: Survey) -> None:
         runtime.noted_until = runtime.clock() + _NOTED
 
 
-def _contenders(runtime: Runtime, slots: int, locked: Set[LaneKey], state: Survey) -> list[LaneKey]:
+def _contenders(
+    runtime: Runtime, slots: int, locked: Set[LaneKey], state: Snapshot
+) -> list[LaneKey]:
     return contenders(
         _without(state, locked).due,
         state.flight,
@@ -162,7 +164,7 @@ def _contenders(runtime: Runtime, slots: int, locked: Set[LaneKey], state: Surve
     )
 
 
-def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
+def _claims(runtime: Runtime, state: Snapshot, slots: int) -> list[Claim]:
     """Claim the probes, and what is due; return the claims."""
     if not state.due or runtime.suppressed():
         return []
@@ -181,20 +183,20 @@ def _claims(runtime: Runtime, state: Survey, slots: int) -> list[Claim]:
 
 
 def _claim_beside(
-    runtime: Runtime, state: Survey, slots: int, locked: set[LaneKey], claims: list[Claim]
+    runtime: Runtime, state: Snapshot, slots: int, locked: set[LaneKey], claims: list[Claim]
 ) -> None:
     """Plan and claim again without the ways that are `locked`; add to `claims`.
 
-    A survey counts emails as due that a user's open transaction has locked. The slots that are
+    A snapshot counts emails as due that a user's open transaction has locked. The slots that are
     planned for them would stay empty until it ends. If another sweep was faster instead, the new
-    survey sees its claims.
+    snapshot sees its claims.
     """
     for turn in range(AGAIN):
         if turn:  # it is not one way only: find all that are locked
             others = _without(state, locked).due
             ordered = sorted(others, key=lambda way: (way[1], -others[way].age))
             locked |= locked_ways(runtime.database, ordered)
-        state = _survey(runtime, slots, locked)
+        state = _take_snapshot(runtime, slots, locked)
         made, short = _planned(runtime, state, slots, [])
         claims += made
         if not short:
@@ -203,12 +205,12 @@ def _claim_beside(
 
 
 def _planned(
-    runtime: Runtime, state: Survey, slots: int, failed: list[Exception]
+    runtime: Runtime, state: Snapshot, slots: int, failed: list[Exception]
 ) -> tuple[list[Claim], set[LaneKey]]:
     """Plan and claim; return the claims, and the ways with fewer batches than were planned.
 
     Their other emails could not be claimed: other transactions have locked them, or have changed
-    them since the survey. Or none of their rows passes: the error of that is added to `failed`.
+    them since the snapshot. Or none of their rows passes: the error of that is added to `failed`.
     """
     requests = plan_claims(
         state.due,
@@ -227,7 +229,7 @@ def _planned(
 
 
 def _claimed(
-    runtime: Runtime, state: Survey, requests: Sequence[ClaimRequest], failed: list[Exception]
+    runtime: Runtime, state: Snapshot, requests: Sequence[ClaimRequest], failed: list[Exception]
 ) -> list[Claim]:
     term = runtime.settings.lease
     try:

@@ -20,7 +20,7 @@ inline choose_probe(b) {
 	bat.last = (row.cause == session -> 0 : 1 + first(some))
 }
 
-/* outbox.worker.probe.claim_probes, outbox.store.queries.sweep.sweep_snapshot.survey, outbox.store.queries.sweep.server_limits.limits */
+/* outbox.worker.probe.claim_probes, outbox.store.queries.sweep.sweep_snapshot.read_snapshot, outbox.store.queries.sweep.server_limits.limits */
 inline see_half_open(b) {
 	d_step {
 		bat.at == idle && next_idle(b) && is_half_open && due ->

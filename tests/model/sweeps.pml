@@ -5,7 +5,7 @@
 	(sweep[s].at == idle && (s == 0 || sweep[0].at != idle) && (!NUDGE_TRUSTED || nudged))
 #define is_due(set) ((!in(set, 0) || mail[0].due) && (!in(set, 1) || mail[1].due))
 
-/* outbox.worker.sweep.sweep, outbox.store.queries.sweep.sweep_snapshot.survey, outbox.store.transitions.claim.due_statement */
+/* outbox.worker.sweep.sweep, outbox.store.queries.sweep.sweep_snapshot.read_snapshot, outbox.store.transitions.claim.due_statement */
 inline choose(s, set) {
 	d_step {
 		sweeps_now(s) && is_due(set) ->

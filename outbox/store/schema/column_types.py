@@ -40,7 +40,7 @@ DIGEST = LargeBinary(32).with_variant(mysql.BINARY(32), "mysql", "mariadb")
 """A SHA-256 digest. Without the variant MySQL makes a TINYBLOB: it cannot be indexed, and Alembic
 sees it as changed each time."""
 LANE = String(MAX_LANE).with_variant(String(MAX_LANE, collation="C"), "postgresql")
-"""Sorted by code points on every database, as in Python: a survey steps from lane to lane."""
+"""Sorted by code points on every database, as in Python: a sweep steps from lane to lane."""
 SUBJECT = String(MAX_SUBJECT).with_variant(String(MAX_SUBJECT, collation="C"), "postgresql")
 """Sorted by code points, too: then all subjects with the same beginning are one range."""
 EMPTY = text("''")

@@ -14,7 +14,7 @@ from ...store.queries.sweep.preemption import (
     should_yield_bulk,
     should_yield_to_urgent,
 )
-from ...store.queries.sweep.sweep_snapshot import COUNTED, Survey, survey
+from ...store.queries.sweep.sweep_snapshot import COUNTED, Snapshot, read_snapshot
 from ...store.records import Batch
 from ..process.runtime import Runtime
 from .server_rooms import rooms
@@ -69,9 +69,9 @@ class Claimable:
         )
 
     @cached_property
-    def _state(self) -> Survey:
+    def _state(self) -> Snapshot:
         runtime = self._runtime
-        return survey(
+        return read_snapshot(
             runtime.database,
             runtime.lanes,
             runtime.servers,

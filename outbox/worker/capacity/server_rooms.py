@@ -9,11 +9,11 @@ from ...domain.scheduling.claim_plan import AHEAD
 from ...domain.scheduling.lanes import route_of_lane
 from ...store.control.connection_caps import full_for_now
 from ...store.queries.sweep import server_limits
-from ...store.queries.sweep.sweep_snapshot import Survey
+from ...store.queries.sweep.sweep_snapshot import Snapshot
 from ..process.runtime import Runtime
 
 
-def rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
+def rooms(runtime: Runtime, state: Snapshot) -> dict[str, float]:
     """Return how many batches each route's usable servers take at once, 0 where none is usable."""
     routes = {route_of_lane(lane) for lane, _ in state.due}
     return {
@@ -22,7 +22,7 @@ def rooms(runtime: Runtime, state: Survey) -> dict[str, float]:
     }
 
 
-def is_usable(runtime: Runtime, state: Survey, server: ServerSettings) -> bool:
+def is_usable(runtime: Runtime, state: Snapshot, server: ServerSettings) -> bool:
     """Return whether the server takes any batch now; where it waits for a probe, it does not."""
     return _room(runtime, state, server) > 0
 
@@ -34,7 +34,7 @@ def _is_left(runtime: Runtime, server: ServerSettings) -> bool:
     return server.connections is not None and server.name in full_for_now(runtime.database)
 
 
-def _room(runtime: Runtime, state: Survey, server: ServerSettings) -> float:
+def _room(runtime: Runtime, state: Snapshot, server: ServerSettings) -> float:
     limit, cap = state.servers[server.name], server.connections
     if limit in (server_limits.OPEN, server_limits.HALF_OPEN) or _is_left(runtime, server):
         return 0
@@ -47,7 +47,7 @@ def _room(runtime: Runtime, state: Survey, server: ServerSettings) -> float:
     return min(inf if limit is None else limit, inf if cap is None else cap, spare)
 
 
-def _in_flight(runtime: Runtime, state: Survey, server: ServerSettings) -> int:
+def _in_flight(runtime: Runtime, state: Snapshot, server: ServerSettings) -> int:
     """Return how many batches are in flight that may go over the server."""
     lanes = ((route_of_lane(lane), found.batches) for (lane, _), found in state.flight.items())
     return sum(n for route, n in lanes if server in runtime.routes.servers_of(route))

@@ -11,7 +11,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from outbox.domain.delivery.status import Status
 from outbox.domain.priority import Priority
 from outbox.store.control import lease, pause
-from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
 from outbox.store.records import ClaimedEmail
 from outbox.store.rollup.fold import fold
 from outbox.store.transitions import expire, rescue, resolve, retry
@@ -58,7 +58,8 @@ class Machine(Transactions):
         self.clock.settle()
         database, model = self.shop.database, self.model
         due = model.due()
-        state = survey(database, self.shop.runtime.lanes, self.shop.runtime.servers, limit=1000)
+        lanes, servers = self.shop.runtime.lanes, self.shop.runtime.servers
+        state = read_snapshot(database, lanes, servers, limit=1000)
         seen = sum(found.emails for found in state.due.values())
         assert seen == (0 if model.paused else len(due))
         assert state.overdue == any(model.past(lease.expires) for lease in model.leases.values())

@@ -1,6 +1,6 @@
 """Tells whether due emails may be claimed, or whether other transactions have locked them all.
 
-A survey sees what is committed, and not which rows are locked. Only a locking read tells that. Its
+A snapshot has what is committed, and not which rows are locked. Only a locking read tells that. Its
 lock ends with the read. A claim at that very moment passes the email over. So a batch that finds a
 free email has a sweep follow, and a sweep that finds none claims nothing of that way.
 """

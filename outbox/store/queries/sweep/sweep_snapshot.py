@@ -43,7 +43,7 @@ terms."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Survey:
+class Snapshot:
     """The state of the outbox as a sweep sees it."""
 
     due: Mapping[LaneKey, DueEmails]  # the ways whose emails may go: not paused, lane not closed
@@ -59,10 +59,10 @@ class Survey:
     instance: str = ""  # the id of the instance; "": none is noted yet
 
 
-Choose = Callable[[Survey], Iterable[LaneKey]]
+Choose = Callable[[Snapshot], Iterable[LaneKey]]
 
 
-def survey(
+def read_snapshot(
     database: Database,
     lanes: Lanes,
     servers: Sequence[ServerSettings],
@@ -72,21 +72,21 @@ def survey(
     choose: Choose = lambda state: state.due,
     term: float = 0.0,
     priorities: Sequence[Priority] = tuple(Priority),
-) -> Survey:
+) -> Snapshot:
     """Read all that a sweep decides by, and count the emails of the ways that `choose` returns.
 
     Only emails of these `priorities` are looked for.
 
-    `choose` gets the survey before anything is counted. Counting stops at `limit` in each way. On
+    `choose` gets the snapshot before anything is counted. Counting stops at `limit` in each way. On
     PostgreSQL due emails before their mark in `since` are not looked at. Whether emails wait behind
     a mark is not known either, so the marked ways are always counted. A lease that was seen to have
     run out is `overdue` again `term` seconds later, when it may be judged.
     """
 
-    def work(connection: Connection) -> Survey:
+    def work(connection: Connection) -> Snapshot:
         found = Findings(
             connection,
-            database.built(survey_statement, term, *map(int, priorities)),
+            database.built(snapshot_statement, term, *map(int, priorities)),
             marked(database, since),
         )
         state = _uncounted(found, lanes, servers)
@@ -107,12 +107,12 @@ def survey(
     return database.read(work)
 
 
-def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings]) -> Survey:
-    """Return the survey before counting: at least one email waits in each of its ways."""
+def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings]) -> Snapshot:
+    """Return the snapshot before counting: at least one email waits in each of its ways."""
     lags, ahead = _lags(found, lanes, servers)
     limits = server_limits.limits(found)
     first = _first(found, lanes, lags)
-    return Survey(
+    return Snapshot(
         due={way: DueEmails(emails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
         first=first,
         flight=_flight(found),
@@ -166,10 +166,10 @@ def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[Lan
     }
 
 
-def survey_statement(
+def snapshot_statement(
     database: Database, term: float = 0.0, *priorities: int
 ) -> CompoundSelect[*tuple[Any, ...]]:
-    """Return the statement of a survey, the only one of a sweep that finds nothing to do.
+    """Return the statement of a snapshot, the only one of a sweep that finds nothing to do.
 
     It names no lane, domain or server, so it is the same for five thousand lanes.
     """

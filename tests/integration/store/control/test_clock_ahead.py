@@ -8,7 +8,7 @@ from outbox import Priority
 from outbox.domain.scheduling.token_bucket import LONGEST, SLACK, Rate
 from outbox.store.control import rate_limits as store
 from outbox.store.control.rate_limits import take
-from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import swept
 from tests.support.shop.giving_way import gives_way
@@ -65,7 +65,7 @@ def test_what_was_taken_is_still_paid_off(shop: Shop) -> None:
     taken_ahead(shop, MINUTE, 1000)
 
     def left() -> list[float]:
-        found = survey(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)
+        found = read_snapshot(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)
         (told,) = shop.database.read(lambda c: store.rate_limited(c, shop.database))
         refused = take(shop.database, {BUCKET: (MINUTE, 1)})
         (waits,) = store.seconds_until_open(shop.database, [BUCKET]).values()
@@ -99,6 +99,6 @@ def test_no_debt_grows_beyond_what_a_database_can_tell(shops: Shops) -> None:
     shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/day"})
     for _ in range(40):
         take(shop.database, {}, debts={BUCKET: (DAILY, 100_000)})
-    found = survey(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)
+    found = read_snapshot(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)
     assert LONGEST - SOON < found.lags[BUCKET] <= LONGEST
     assert swept(shop) == []

@@ -17,7 +17,7 @@ from outbox.store.control import circuit_breaker, lease
 from outbox.store.control.set_back.ahead import TERMS
 from outbox.store.control.set_back.correct_moments import correct_moments
 from outbox.store.queries.progress import progress
-from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
 from tests.integration.store.control.test_circuit_breaker import SERVER, probes, trip
 from tests.integration.store.queries.generic_plans import statements
 from tests.integration.store.queries.test_idle_sweep import BEGIN
@@ -208,7 +208,7 @@ def test_what_was_corrected_costs_the_next_sweeps_nothing(shop: Shop) -> None:
 
     def is_seen() -> bool:
         runtime = shop.runtime
-        found = survey(shop.database, runtime.lanes, runtime.servers, limit=1, term=LEASE)
+        found = read_snapshot(shop.database, runtime.lanes, runtime.servers, limit=1, term=LEASE)
         return found.set_back
 
     assert is_seen()

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from outbox import Priority, Status
 from outbox.store.queries.sweep import preemption
 from outbox.store.queries.sweep.preemption import is_urgent_active
-from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
+from outbox.store.queries.sweep.sweep_snapshot import Snapshot, read_snapshot
 from outbox.store.records import Claim
 from outbox.store.transitions.claim import claim
 from outbox.worker.drain import drain
@@ -96,14 +96,14 @@ def test_what_was_claimed_is_handed_out_though_the_second_look_fails(
     free = shop.enqueue(priority=URGENT)
     worker = workers.open(OUTBOX_SLOTS=SLOTS)
 
-    def once(*args: Any, **options: Any) -> Survey:
-        monkeypatch.setattr("outbox.worker.sweep.survey", fails)
-        return survey(*args, **options)
+    def once(*args: Any, **options: Any) -> Snapshot:
+        monkeypatch.setattr("outbox.worker.sweep.read_snapshot", fails)
+        return read_snapshot(*args, **options)
 
-    def fails(*_: Any, **__: Any) -> Survey:
+    def fails(*_: Any, **__: Any) -> Snapshot:
         raise OSError("the database is away")
 
-    monkeypatch.setattr("outbox.worker.sweep.survey", once)
+    monkeypatch.setattr("outbox.worker.sweep.read_snapshot", once)
     with shop.session() as session:
         withdraw(shop, session)
         assert in_time(lambda: claimed(worker), session)[URGENT] == 1

@@ -9,7 +9,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 
 from outbox import Status
-from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
 from outbox.store.transitions import claim_apart
 from outbox.worker.drain import drain
 from tests.integration.store.locks import PATIENCE, swept
@@ -97,7 +97,7 @@ def test_where_no_email_of_several_opens_none_is_charged(
 
 def test_a_lease_that_never_started_asks_for_a_rescue_when_it_can_be_judged(shop: Shop) -> None:
     def is_overdue() -> bool:
-        return survey(shop.database, shop.runtime.lanes, (), limit=1, term=LEASE).overdue
+        return read_snapshot(shop.database, shop.runtime.lanes, (), limit=1, term=LEASE).overdue
 
     email = shop.enqueue()
     shop.claim()

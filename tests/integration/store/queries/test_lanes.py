@@ -13,7 +13,7 @@ from outbox.domain.scheduling.claim_plan import AGED, AHEAD
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control import pause
 from outbox.store.control.rate_limits import take
-from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
 from outbox.store.records import Claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.shop import START, Shop, Shops, addresses, message, newsletter
@@ -237,10 +237,10 @@ def test_bulk_that_has_waited_long_is_claimed_though_normal_email_takes_every_sl
     assert swept(shop) == [], "one window of bulk at a time"
 
 
-def test_a_survey_tells_how_far_its_buckets_are_from_open(shops: Shops) -> None:
+def test_a_snapshot_tells_how_far_its_buckets_are_from_open(shops: Shops) -> None:
     shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/h"})
     close(shop, "domain:gmail.com")
     close(shop, "domain:other.example")
-    found = survey(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)
+    found = read_snapshot(shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1)
     assert list(found.lags) == ["domain:gmail.com"]
     assert 3500 < found.lags["domain:gmail.com"] <= 3600

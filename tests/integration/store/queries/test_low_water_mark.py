@@ -11,7 +11,7 @@ from sqlalchemy import update
 from outbox import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest, LaneKey
 from outbox.store.queries.sweep.low_water_mark import TRUST
-from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
 from outbox.store.records import Mark
 from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
@@ -41,7 +41,7 @@ def sweeps(shop: Shop) -> int:
     return made
 
 
-def test_a_claim_begins_where_the_survey_saw_the_first_email(shop: Shop) -> None:
+def test_a_claim_begins_where_the_snapshot_saw_the_first_email(shop: Shop) -> None:
     early = shop.enqueue(send_at=START - timedelta(days=1))
     first, second = shop.enqueue(send_at=START), shop.enqueue(send_at=START)
     share = ClaimRequest(lane="", priority=Priority.NORMAL, batches=1, size=2)
@@ -57,14 +57,14 @@ def test_a_claim_begins_where_the_survey_saw_the_first_email(shop: Shop) -> None
 
 
 @pytest.mark.databases("postgresql")  # elsewhere no look has a mark
-def test_a_survey_tells_where_the_due_emails_begin_and_looks_from_there_on(shop: Shop) -> None:
+def test_a_snapshot_tells_where_the_due_emails_begin_and_looks_from_there_on(shop: Shop) -> None:
     ids = [shop.enqueue(send_at=START).id for _ in range(3)]
     lanes, servers = shop.runtime.lanes, shop.runtime.servers
-    found = survey(shop.database, lanes, servers, limit=9)
+    found = read_snapshot(shop.database, lanes, servers, limit=9)
     assert found.first[WAY].id == ids[0]
 
     since = {WAY: Mark(found.first[WAY].due_at, ids[1])}
-    found = survey(shop.database, lanes, servers, limit=9, since=since)
+    found = read_snapshot(shop.database, lanes, servers, limit=9, since=since)
     assert (found.due[WAY].emails, found.first[WAY].id) == (2, ids[1])
 
 
@@ -85,7 +85,7 @@ def test_marked_ways_hide_no_other_and_none_is_found_twice(shop: Shop, marked: l
             first[lane, priority] = Mark(START, ids[0])
     since = {(LANES[n], priority): first[LANES[n], priority] for n in marked for priority in ENDS}
     lanes, servers = shop.runtime.lanes, shop.runtime.servers
-    found = survey(shop.database, lanes, servers, limit=9, since=since)
+    found = read_snapshot(shop.database, lanes, servers, limit=9, since=since)
     assert found.first == first
     assert {due.emails for due in found.due.values()} == {2}
 

@@ -19,7 +19,7 @@ from outbox.store.postgresql import window
 from outbox.store.postgresql.window_statement import in_a_hurry, past_others
 from outbox.store.queries.sweep.locked_emails import is_any_free
 from outbox.store.queries.sweep.preemption import is_urgent_active
-from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
 from outbox.store.records import WindowChange
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_together
@@ -33,7 +33,7 @@ from tests.support.shop.shop import WORKER, Shop, addresses, newsletter, sent
 MAILS = 3000
 
 LOOKS: dict[str, Look] = {
-    "survey": lambda shop: survey(
+    "snapshot": lambda shop: read_snapshot(
         shop.database, shop.runtime.lanes, shop.runtime.servers, limit=1600
     ),
     "expire": lambda shop: expire(shop.database),
@@ -92,7 +92,7 @@ def test_a_sweep_is_planned_once_and_not_each_time(backlog: Shop) -> None:
             "SELECT generic_plans, custom_plans, statement FROM pg_prepared_statements"
             " WHERE generic_plans + custom_plans > 9"
         ).all()
-    assert any("outbox_pause" in row.statement for row in kept), "the survey"
+    assert any("outbox_pause" in row.statement for row in kept), "the snapshot"
     assert [row for row in kept if row.custom_plans > 5] == []
 
 
@@ -103,7 +103,7 @@ def test_a_plan_made_while_nothing_waits_goes_by_the_indexes_too(shop: Shop, loo
 
 
 @pytest.mark.databases("postgresql")
-@pytest.mark.parametrize("look", ["survey", "expire"])
+@pytest.mark.parametrize("look", ["snapshot", "expire"])
 def test_a_plan_goes_by_the_indexes_where_nothing_ever_expires(shop: Shop, look: str) -> None:
     """Statistics know that then, but not beside a moment that is read from the clock."""
     with shop.session() as session:

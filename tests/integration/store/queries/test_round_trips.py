@@ -76,7 +76,7 @@ def test_an_email_that_comes_alone_takes_twelve_trips_and_eight_of_them_before_i
             shop.runtime.clock = lambda: 0.0
             for _ in range(12):  # the driver prepares a statement when it comes for the sixth time
                 sent()
-            # Survey, count, claim; lease, emails, start; window, content. Then the record, and
+            # Snapshot, count, claim; lease, emails, start; window, content. Then the record, and
             # three for the lease's end.
             assert trips[-1] == 12
             assert len(catcher.emails) == 12

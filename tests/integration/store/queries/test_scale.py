@@ -15,7 +15,7 @@ from outbox import Priority
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.store.control import pause
 from outbox.store.queries.sweep.preemption import is_urgent_active
-from outbox.store.queries.sweep.sweep_snapshot import COUNTED, survey
+from outbox.store.queries.sweep.sweep_snapshot import COUNTED, read_snapshot
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import close, swept
 from tests.support.shop.giving_way import gives_way
@@ -144,12 +144,12 @@ def each_read(node: dict[str, Any]) -> Iterator[int]:
 
 
 @pytest.mark.databases("postgresql")
-def test_a_survey_takes_a_step_for_each_lane_that_holds_emails(shops: Shops) -> None:
+def test_a_snapshot_takes_a_step_for_each_lane_that_holds_emails(shops: Shops) -> None:
     shop = opened(shops, DOMAINS)
     lanes, servers = shop.runtime.lanes, shop.runtime.servers
 
     def look() -> object:
-        return survey(shop.database, lanes, servers, limit=1600)
+        return read_snapshot(shop.database, lanes, servers, limit=1600)
 
     assert read_by(shop, look) == 0
     enqueue(shop, 30, emails=3)

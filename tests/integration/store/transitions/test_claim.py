@@ -16,7 +16,7 @@ from outbox.domain.scheduling.claim_plan import ClaimRequest, InFlight
 from outbox.store.connection.database import Database
 from outbox.store.control import pause
 from outbox.store.queries.sweep import server_limits
-from outbox.store.queries.sweep.sweep_snapshot import Survey, survey
+from outbox.store.queries.sweep.sweep_snapshot import Snapshot, read_snapshot
 from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
 from tests.support.shop.claims import claim_batch
@@ -255,12 +255,12 @@ def test_a_batch_that_is_filled_counts_no_email_twice_and_none_that_another_swee
     assert (tokens[lone], tokens[faster]) == (claims[1].token, theirs)
 
 
-def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Survey:
+def look(shop: Shop, server: str = "mx:25", limit: int = 9) -> Snapshot:
     servers = [replace(shop.runtime.servers[0], label=server)]
-    return survey(shop.database, shop.runtime.lanes, servers, limit=limit)
+    return read_snapshot(shop.database, shop.runtime.lanes, servers, limit=limit)
 
 
-def test_a_survey_counts_due_emails_up_to_its_limit_and_leases_in_flight(shop: Shop) -> None:
+def test_a_snapshot_counts_due_emails_up_to_its_limit_and_leases_in_flight(shop: Shop) -> None:
     urgent, bulk = ("", Priority.URGENT), ("", Priority.BULK)
     for _ in range(3):
         shop.enqueue(priority=Priority.URGENT)
@@ -282,7 +282,7 @@ def test_a_survey_counts_due_emails_up_to_its_limit_and_leases_in_flight(shop: S
     assert LEASE + 1 <= found.due[urgent].age < LEASE + 61
 
 
-def test_a_survey_knows_the_breaker_of_its_own_server_only(shop: Shop) -> None:
+def test_a_snapshot_knows_the_breaker_of_its_own_server_only(shop: Shop) -> None:
     opened = insert(shop.tables.breaker).values(
         server="mx:25", state="open", cause="session", failures=1, opened_at=START,
         retry_at=shop.database.now(60), alert=False, reason="",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from outbox.domain.delivery.status import Status
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import ClaimRequest
-from outbox.store.queries.sweep.sweep_snapshot import survey
+from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
 from outbox.store.records import Mark
 from outbox.store.scrape import scrape
 from outbox.store.transitions.claim import claim
@@ -110,7 +110,7 @@ def test_what_is_due_is_found_and_counted_alike(twins: Twins, data: st.DataObjec
     rows = [data.draw(waiting(number)) for number in range(1, data.draw(st.integers(2, 12)))]
     limit, runtime = data.draw(st.integers(1, 9)), twins.shop.runtime
     (own, _), (other, _) = twins.both(
-        lambda database: survey(database, runtime.lanes, runtime.servers, limit=limit).due,
+        lambda database: read_snapshot(database, runtime.lanes, runtime.servers, limit=limit).due,
         content=[content()],
         email=rows,
     )
