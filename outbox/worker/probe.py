@@ -21,7 +21,7 @@ from .process.runtime import Runtime
 
 
 def claim_probes(
-    runtime: Runtime, state: Snapshot, *, is_usable: Callable[[ServerSettings], bool]
+    runtime: Runtime, snapshot: Snapshot, *, is_usable: Callable[[ServerSettings], bool]
 ) -> list[Claim]:
     """Claim a probe for each server that is due for one and has emails waiting for it.
 
@@ -31,9 +31,9 @@ def claim_probes(
     """
     claims: list[Claim] = []
     for server in runtime.servers:
-        if state.servers[server.name] != HALF_OPEN:
+        if snapshot.servers[server.name] != HALF_OPEN:
             continue
-        ways = [way for way in state.due if server in _servers(runtime, way)]
+        ways = [way for way in snapshot.due if server in _servers(runtime, way)]
         made = _claim(runtime, server.name, ways, is_usable) if ways else None
         if made is not None:
             circuit_breaker.note_prober(runtime.database, server.name, made.token)

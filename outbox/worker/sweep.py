@@ -17,8 +17,8 @@ from ..domain.scheduling.claim_plan import (
 )
 from ..store.connection.database import Database
 from ..store.connection.error_codes import describe, may_be_of_a_row
-from ..store.control import rate_limits
 from ..store.control.forgotten_servers import note_configured
+from ..store.control.rate_limits import avoided, correct_buckets
 from ..store.control.set_back.correct_moments import correct_moments
 from ..store.queries.sweep.locked_emails import locked_ways
 from ..store.queries.sweep.sweep_snapshot import Snapshot, read_snapshot
@@ -53,24 +53,23 @@ def sweep(
     with the seconds until a closed lane opens: it is to bring another sweep then.
     """
     database, slots = runtime.database, runtime.slots()
-    state = _take_snapshot(runtime, slots)
-    runtime.has_jobs = state.jobs
-    if not runtime.suppressed() and runtime.instance.refusal(state.instance):
+    snapshot = _take_snapshot(runtime, slots)
+    runtime.has_jobs = snapshot.jobs
+    if not runtime.suppressed() and runtime.instance.refusal(snapshot.instance):
         return 0
-    runtime.has_rescued = state.overdue and _rescues(runtime)
-    if state.expired:
+    runtime.has_rescued = snapshot.overdue and _rescues(runtime)
+    if snapshot.expired:
         _aside("expire", lambda: expire(database))
-    if state.ahead:
-        ahead = state.ahead
-        _aside("correct its rate limits", lambda: rate_limits.correct_buckets(database, ahead))
-    if state.set_back:
+    if snapshot.ahead:
+        _aside("correct its rate limits", lambda: correct_buckets(database, snapshot.ahead))
+    if snapshot.set_back:
         term = runtime.settings.lease
         _aside("correct moments to come", lambda: correct_moments(database, term))
-    _note_halted_servers(runtime, state)
-    claims = _claims(runtime, state, slots)
+    _note_halted_servers(runtime, snapshot)
+    claims = _claims(runtime, snapshot, slots)
     for made in claims:
         hand_out(made)
-    if (seconds := next_opening(state.lags)) is not None:
+    if (seconds := next_opening(snapshot.lags)) is not None:
         wake(seconds)
     return sum(made.emails for made in claims)
 
@@ -121,61 +120,62 @@ def _take_snapshot(runtime: Runtime, slots: int, locked: Set[LaneKey] = frozense
     choose = partial(_contenders, runtime, slots, locked)
     look = partial(read_snapshot, database, lanes, servers, limit=limit, choose=choose)
     try:
-        state = look(since=since, term=runtime.settings.lease)
-        if not runtime.low_water.note(since, state.due, state.first, limit):
-            state = look(term=runtime.settings.lease)
-            runtime.low_water.note({}, state.due, state.first, limit)
+        snapshot = look(since=since, term=runtime.settings.lease)
+        if not runtime.low_water.note(since, snapshot.due, snapshot.first, limit):
+            snapshot = look(term=runtime.settings.lease)
+            runtime.low_water.note({}, snapshot.due, snapshot.first, limit)
     except Exception:
         runtime.instance.forget()  # when the tables are back, they may be a backup's
         raise
-    return _without(_with_avoided_rates(state, database), locked)
+    return _without(_with_avoided_rates(snapshot, database), locked)
 
 
-def _with_avoided_rates(state: Snapshot, database: Database) -> Snapshot:
+def _with_avoided_rates(snapshot: Snapshot, database: Database) -> Snapshot:
     """Count rates whose rows this process did not get as used up for now."""
-    return replace(state, lags={**state.lags, **rate_limits.avoided(database)})
+    return replace(snapshot, lags={**snapshot.lags, **avoided(database)})
 
 
-def _without(state: Snapshot, locked: Set[LaneKey]) -> Snapshot:
-    return replace(state, due={way: due for way, due in state.due.items() if way not in locked})
+def _without(snapshot: Snapshot, locked: Set[LaneKey]) -> Snapshot:
+    left = {way: due for way, due in snapshot.due.items() if way not in locked}
+    return replace(snapshot, due=left)
 
 
-def _note_halted_servers(runtime: Runtime, state: Snapshot) -> None:
+def _note_halted_servers(runtime: Runtime, snapshot: Snapshot) -> None:
     """Note once in `_NOTED` seconds that halted servers are configured here.
 
     Otherwise a purge removes their breakers; see `purge_servers`.
     """
-    halted = [name for name, limit in state.servers.items() if limit is not None and limit < 1]
+    halted = [name for name, limit in snapshot.servers.items() if limit is not None and limit < 1]
     if halted and runtime.clock() >= runtime.noted_until:
         _aside("note its halted servers", lambda: note_configured(runtime.database, halted))
         runtime.noted_until = runtime.clock() + _NOTED
 
 
 def _contenders(
-    runtime: Runtime, slots: int, locked: Set[LaneKey], state: Snapshot
+    runtime: Runtime, slots: int, locked: Set[LaneKey], snapshot: Snapshot
 ) -> list[LaneKey]:
     return contenders(
-        _without(state, locked).due,
-        state.flight,
+        _without(snapshot, locked).due,
+        snapshot.flight,
         lanes=runtime.lanes,
-        lags=state.lags,
+        lags=snapshot.lags,
         slots=slots,
-        rooms=rooms(runtime, state),
+        rooms=rooms(runtime, snapshot),
     )
 
 
-def _claims(runtime: Runtime, state: Snapshot, slots: int) -> list[Claim]:
+def _claims(runtime: Runtime, snapshot: Snapshot, slots: int) -> list[Claim]:
     """Claim the probes, and what is due; return the claims."""
-    if not state.due or runtime.suppressed():
+    if not snapshot.due or runtime.suppressed():
         return []
-    usable = partial(is_usable, runtime, state)
-    claims = claim_probes(runtime, state, is_usable=usable)
+    usable = partial(is_usable, runtime, snapshot)
+    claims = claim_probes(runtime, snapshot, is_usable=usable)
     failed: list[Exception] = []
-    made, locked = _planned(runtime, state, slots, failed)
+    made, locked = _planned(runtime, snapshot, slots, failed)
     claims += made
-    if locked and _without(state, locked).due:
+    if locked and _without(snapshot, locked).due:
         # These claims are committed: they are handed out, whatever fails now.
-        beside = partial(_claim_beside, runtime, state, slots, locked, claims)
+        beside = partial(_claim_beside, runtime, snapshot, slots, locked, claims)
         _aside("claim beside locked emails", beside)
     if failed and not claims:  # no email of any lane passes
         raise failed[0]
@@ -183,7 +183,7 @@ def _claims(runtime: Runtime, state: Snapshot, slots: int) -> list[Claim]:
 
 
 def _claim_beside(
-    runtime: Runtime, state: Snapshot, slots: int, locked: set[LaneKey], claims: list[Claim]
+    runtime: Runtime, snapshot: Snapshot, slots: int, locked: set[LaneKey], claims: list[Claim]
 ) -> None:
     """Plan and claim again without the ways that are `locked`; add to `claims`.
 
@@ -193,11 +193,11 @@ def _claim_beside(
     """
     for turn in range(AGAIN):
         if turn:  # it is not one way only: find all that are locked
-            others = _without(state, locked).due
+            others = _without(snapshot, locked).due
             ordered = sorted(others, key=lambda way: (way[1], -others[way].age))
             locked |= locked_ways(runtime.database, ordered)
-        state = _take_snapshot(runtime, slots, locked)
-        made, short = _planned(runtime, state, slots, [])
+        snapshot = _take_snapshot(runtime, slots, locked)
+        made, short = _planned(runtime, snapshot, slots, [])
         claims += made
         if not short:
             return
@@ -205,7 +205,7 @@ def _claim_beside(
 
 
 def _planned(
-    runtime: Runtime, state: Snapshot, slots: int, failed: list[Exception]
+    runtime: Runtime, snapshot: Snapshot, slots: int, failed: list[Exception]
 ) -> tuple[list[Claim], set[LaneKey]]:
     """Plan and claim; return the claims, and the ways with fewer batches than were planned.
 
@@ -213,27 +213,27 @@ def _planned(
     them since the snapshot. Or none of their rows passes: the error of that is added to `failed`.
     """
     requests = plan_claims(
-        state.due,
-        state.flight,
+        snapshot.due,
+        snapshot.flight,
         lanes=runtime.lanes,
-        lags=state.lags,
+        lags=snapshot.lags,
         slots=slots,
         batch=runtime.settings.batch,
         window=runtime.settings.window,
-        rooms=rooms(runtime, state),
+        rooms=rooms(runtime, snapshot),
     )
-    claims = _claimed(runtime, state, requests, failed)
+    claims = _claimed(runtime, snapshot, requests, failed)
     made = Counter((one.lane, one.priority) for one in claims)
     ways = {(request.lane, request.priority): request.batches for request in requests}
     return claims, {way for way, batches in ways.items() if made[way] < batches}
 
 
 def _claimed(
-    runtime: Runtime, state: Snapshot, requests: Sequence[ClaimRequest], failed: list[Exception]
+    runtime: Runtime, snapshot: Snapshot, requests: Sequence[ClaimRequest], failed: list[Exception]
 ) -> list[Claim]:
     term = runtime.settings.lease
     try:
-        return claim(runtime.database, requests, lease_seconds=term, since=state.first)
+        return claim(runtime.database, requests, lease_seconds=term, since=snapshot.first)
     except Exception as error:
         if not may_be_of_a_row(error):
             raise

@@ -58,18 +58,18 @@ class Claimable:
     def __call__(self, without: Set[LaneKey] = frozenset()) -> Collection[LaneKey]:
         """Return the ways, as if the emails of some were not there."""
         self.was_asked = True
-        state, flight = self._state, self._others
+        snapshot, flight = self._snapshot, self._others
         return contenders(
-            {way: due for way, due in state.due.items() if way not in without},
+            {way: due for way, due in snapshot.due.items() if way not in without},
             flight,
             lanes=self._runtime.lanes,
-            lags=state.lags,
+            lags=snapshot.lags,
             slots=sum(found.batches for found in flight.values()) + COUNTED,
-            rooms=rooms(self._runtime, state),
+            rooms=rooms(self._runtime, snapshot),
         )
 
     @cached_property
-    def _state(self) -> Snapshot:
+    def _snapshot(self) -> Snapshot:
         runtime = self._runtime
         return read_snapshot(
             runtime.database,
@@ -84,7 +84,7 @@ class Claimable:
     @property
     def _others(self) -> dict[LaneKey, InFlight]:
         """What the other batches have in flight."""
-        flight = dict(self._state.flight)
+        flight = dict(self._snapshot.flight)
         if self._mine is None:
             return flight
         way = (self._mine.lane, self._mine.priority)

@@ -13,18 +13,18 @@ from ...store.queries.sweep.sweep_snapshot import Snapshot
 from ..process.runtime import Runtime
 
 
-def rooms(runtime: Runtime, state: Snapshot) -> dict[str, float]:
+def rooms(runtime: Runtime, snapshot: Snapshot) -> dict[str, float]:
     """Return how many batches each route's usable servers take at once, 0 where none is usable."""
-    routes = {route_of_lane(lane) for lane, _ in state.due}
+    routes = {route_of_lane(lane) for lane, _ in snapshot.due}
     return {
-        route: sum(_room(runtime, state, server) for server in runtime.routes.servers_of(route))
+        route: sum(_room(runtime, snapshot, server) for server in runtime.routes.servers_of(route))
         for route in routes
     }
 
 
-def is_usable(runtime: Runtime, state: Snapshot, server: ServerSettings) -> bool:
+def is_usable(runtime: Runtime, snapshot: Snapshot, server: ServerSettings) -> bool:
     """Return whether the server takes any batch now; where it waits for a probe, it does not."""
-    return _room(runtime, state, server) > 0
+    return _room(runtime, snapshot, server) > 0
 
 
 def _is_left(runtime: Runtime, server: ServerSettings) -> bool:
@@ -34,20 +34,20 @@ def _is_left(runtime: Runtime, server: ServerSettings) -> bool:
     return server.connections is not None and server.name in full_for_now(runtime.database)
 
 
-def _room(runtime: Runtime, state: Snapshot, server: ServerSettings) -> float:
-    limit, cap = state.servers[server.name], server.connections
+def _room(runtime: Runtime, snapshot: Snapshot, server: ServerSettings) -> float:
+    limit, cap = snapshot.servers[server.name], server.connections
     if limit in (server_limits.OPEN, server_limits.HALF_OPEN) or _is_left(runtime, server):
         return 0
     # The lane of a route with several servers may be open while the only usable one is over its
     # rate.
-    if server.rate is not None and state.lags.get(server.bucket, -inf) > AHEAD:
+    if server.rate is not None and snapshot.lags.get(server.bucket, -inf) > AHEAD:
         return 0
     if (spare := runtime.connections.spare(server.name)) < inf:
-        spare += _in_flight(runtime, state, server)
+        spare += _in_flight(runtime, snapshot, server)
     return min(inf if limit is None else limit, inf if cap is None else cap, spare)
 
 
-def _in_flight(runtime: Runtime, state: Snapshot, server: ServerSettings) -> int:
+def _in_flight(runtime: Runtime, snapshot: Snapshot, server: ServerSettings) -> int:
     """Return how many batches are in flight that may go over the server."""
-    lanes = ((route_of_lane(lane), found.batches) for (lane, _), found in state.flight.items())
+    lanes = ((route_of_lane(lane), found.batches) for (lane, _), found in snapshot.flight.items())
     return sum(n for route, n in lanes if server in runtime.routes.servers_of(route))

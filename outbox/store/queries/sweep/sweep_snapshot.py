@@ -69,7 +69,7 @@ def read_snapshot(
     *,
     limit: int,
     since: Mapping[LaneKey, Mark] = MappingProxyType({}),
-    choose: Choose = lambda state: state.due,
+    choose: Choose = lambda snapshot: snapshot.due,
     term: float = 0.0,
     priorities: Sequence[Priority] = tuple(Priority),
 ) -> Snapshot:
@@ -89,11 +89,11 @@ def read_snapshot(
             database.built(snapshot_statement, term, *map(int, priorities)),
             marked(database, since),
         )
-        state = _uncounted(found, lanes, servers)
-        ways = [way for way in dict.fromkeys([*since, *choose(state)]) if way in state.due]
-        starts = {way: state.first[way] for way in ways[:COUNTED]}
+        snapshot = _uncounted(found, lanes, servers)
+        ways = [way for way in dict.fromkeys([*since, *choose(snapshot)]) if way in snapshot.due]
+        starts = {way: snapshot.first[way] for way in ways[:COUNTED]}
         limits = {way: min(limit, lanes.max_claimed(way[0]) or limit) for way in starts}
-        due, first = dict(state.due), dict(state.first)
+        due, first = dict(snapshot.due), dict(snapshot.first)
         counted = count_due(connection, database, found.now, starts, limits)
         for way in starts:
             if way in counted:
@@ -102,7 +102,7 @@ def read_snapshot(
                 due[way] = DueEmails(emails=counted[way].emails, age=age)
             else:  # no email is left behind the mark, or other claims were faster
                 del due[way], first[way]
-        return replace(state, due=due, first=first)
+        return replace(snapshot, due=due, first=first)
 
     return database.read(work)
 
