@@ -12,7 +12,7 @@ Three other files change these rows too. `suspicion` writes those of suspected s
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -97,40 +97,45 @@ def trip(
     server accepts an email. `refusal` is the fingerprint of the reply with which the server refuses
     every email. Raises LockedElsewhere if the breaker's row stays locked.
     """
-    table, reason = database.tables.breaker, reason[:REPLY_LENGTH]
+    table, now = database.tables.breaker, database.now()
     until = database.now(_open_seconds(cause, alert=alert, named=named))
-    is_sooner = or_(table.c.retry_at < until, is_breaker_ahead(database))
-    known = {"refusal": refusal, "suspect_id": suspect_id}
-    newest: dict[str, Any] = {
-        "retry_at": case((is_sooner, until), else_=table.c.retry_at),
-        "seen_at": database.now(),
-        "reason": case((table.c.alert == true(), table.c.reason), else_=reason),
-        **{key: value for key, value in known.items() if value is not None},
-        **({"alert": True, "reason": reason} if alert else {}),
-        **({"cause": cause} if cause is Cause.SESSION else {}),
-    }
     first = {
-        "state": BreakerState.OPEN, "cause": cause, "failures": 1, "opened_at": database.now(),
-        "seen_at": database.now(), "retry_at": until, "alert": alert, "reason": reason,
-        "prober": None, **known,
+        "state": BreakerState.OPEN, "cause": cause, "failures": 1, "opened_at": now, "seen_at": now,
+        "retry_at": until, "alert": alert, "reason": reason[:REPLY_LENGTH], "prober": None,
+        "refusal": refusal, "suspect_id": suspect_id,
     }  # fmt: skip
-    again = update(table).where(is_in(database, server, BreakerState.OPEN)).values(**newest)
-    opened = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
-
-    known_alert = select(table.c.alert).where(is_in(database, server, BreakerState.OPEN))
-    is_news = True
+    is_open, is_news = is_in(database, server, BreakerState.OPEN), True
 
     def work(connection: Connection) -> bool:
         nonlocal is_news
         lock_breaker(connection, database, server)
-        had_alert = connection.execute(known_alert).scalar_one_or_none()
+        had_alert = connection.execute(select(table.c.alert).where(is_open)).scalar_one_or_none()
         # Another worker may open it just now: so the update tells whether it was open.
+        again = update(table).where(is_open).values(**_changes(database, first))
         was_open = connection.execute(again).rowcount > 0
         is_news = not was_open or (alert and not had_alert)
-        return was_open or connection.execute(opened).rowcount > 0
+        opens = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
+        return was_open or connection.execute(opens).rowcount > 0
 
     change_or_insert(database, work, table, server=server, **first)
     return is_news
+
+
+def _changes(database: Database, first: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the changes of a breaker that is open already, by the values of one that opens."""
+    breaker, until = database.tables.breaker.c, first["retry_at"]
+    is_sooner = or_(breaker.retry_at < until, is_breaker_ahead(database))
+    changes: dict[str, Any] = {
+        "retry_at": case((is_sooner, until), else_=breaker.retry_at),
+        "seen_at": first["seen_at"],
+        "reason": case((breaker.alert == true(), breaker.reason), else_=first["reason"]),
+    }
+    changes |= {name: first[name] for name in ("refusal", "suspect_id") if first[name] is not None}
+    if first["alert"]:
+        changes |= {"alert": True, "reason": first["reason"]}
+    if first["cause"] is Cause.SESSION:
+        changes["cause"] = Cause.SESSION
+    return changes
 
 
 def lock_breaker(connection: Connection, database: Database, server: str) -> Row[Any] | None:
