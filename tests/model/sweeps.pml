@@ -52,7 +52,7 @@ inline publish(s, times) {
 	}
 }
 
-/* outbox.store.transitions.rescue._note_overdue */
+/* outbox.store.control.overdue_leases.note_overdue */
 inline suspect(s, l) {
 	d_step {
 		s == 0 && sweeps_now(s) && lease[l].is == run_out && lease[l].started ->
@@ -61,12 +61,12 @@ inline suspect(s, l) {
 	}
 }
 
-/* outbox.store.transitions.rescue._overdue */
+/* outbox.store.control.overdue_leases.is_overdue */
 #define overdue(l) \
 	(lease[l].is == suspected || (lease[l].is == run_out && !lease[l].started) \
 	|| (RESCUE_BLIND && lease[l].is == held && lease[l].started))
 
-/* outbox.store.transitions.rescue._judged */
+/* outbox.store.control.overdue_leases.overdue */
 inline judge(s, l) {
 	d_step {
 		sweeps_now(s) && overdue(l) ->

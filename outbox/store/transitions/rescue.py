@@ -9,13 +9,13 @@ judges it one lease after that; one that did not see it judges it at once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, delete, insert, select, update
 
 from ...domain.config.settings import OnUnknown, Settings
 from ...domain.delivery.outcome import RecipientStatus, ends_unknown
@@ -25,13 +25,14 @@ from ...domain.scheduling import backoff
 from ..connection.database import Database
 from ..connection.endings import Ending, note_endings
 from ..connection.error_codes import describe, may_be_of_a_row
-from ..connection.list_parts import among, parts
+from ..connection.list_parts import among
 from ..connection.one_by_one import each_for_itself
 from ..connection.row_locks import lock, lock_claim, locking, seen
 from ..control import locked_leases
 from ..control.circuit_breaker import forget_prober, give_back_probe
 from ..control.counter import UNKNOWN, bump
-from ..control.lease import is_not_noted, judge_later
+from ..control.lease import judge_later
+from ..control.overdue_leases import is_overdue, note_overdue, overdue
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
 from ..queries.crashing import note_crashing, prepare_mark
@@ -56,11 +57,11 @@ class Rescued:
 
 def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> Rescued:
     """Judge the leases that ran out; return how many, and how many emails."""
-    _note_overdue(database)
-    done, failed, judged = list[Rescued](), list[Exception](), _judged(database, settings.lease)
-    locked_leases.keep(database, judged)
-    prepare_mark(database, judged)
-    for token in judged:
+    note_overdue(database)
+    done, failed, tokens = list[Rescued](), list[Exception](), overdue(database, settings.lease)
+    locked_leases.keep(database, tokens)
+    prepare_mark(database, tokens)
+    for token in tokens:
         work = partial(
             _rescue_one, database=database, settings=settings, token=token, random=random
         )
@@ -91,59 +92,6 @@ def rescue(database: Database, settings: Settings, *, random: Callable[[], float
 _NOTHING = Rescued(leases=0, emails=0, in_doubt=0)
 
 
-def _note_overdue(database: Database) -> None:
-    """Note when leases were first seen to have run out. Skip leases whose rows are locked.
-
-    A host that vanished within a renewal keeps its row locked until the database notices, which may
-    take hours. No sweep may wait for it. A host that vanishes here should not keep the leases of
-    living workers locked, either. So where the database can, this is one statement that commits by
-    itself.
-    """
-    lease = database.tables.lease
-    overdue = (
-        select(lease.c.token)
-        .where(
-            lease.c.expires_at <= database.now(),
-            lease.c.started_at.is_not(None),
-            is_not_noted(database),
-        )
-        .order_by(lease.c.token)
-    )
-    overdue = locking(overdue, lease, skip_locked=True)
-    noted = {"suspected_at": database.now()}
-
-    def work(connection: Connection) -> None:
-        for tokens in parts(connection.execute(overdue).scalars().all()):
-            connection.execute(update(lease).where(lease.c.token.in_(tokens)).values(**noted))
-
-    if database.facts.returning:
-        these = update(lease).where(lease.c.token.in_(overdue.correlate(None))).values(**noted)
-        database.run_each(lambda connection: connection.execute(these))
-    else:
-        database.run(work)
-
-
-def _judged(database: Database, term: float) -> Sequence[UUID]:
-    lease = database.tables.lease
-    statement = select(lease.c.token).where(_overdue(database, term)).order_by(lease.c.token)
-    return database.read(lambda connection: connection.execute(statement).scalars().all())
-
-
-def _overdue(database: Database, term: float) -> Any:
-    """Return the condition: the lease ran out, and its worker had `term` seconds more to renew.
-
-    One that never started has no worker. It is put off only if it had a row that alone fails.
-    """
-    lease = database.tables.lease
-    return and_(
-        lease.c.expires_at <= database.now(),
-        or_(
-            and_(lease.c.started_at.is_(None), is_not_noted(database)),
-            lease.c.suspected_at <= database.now(-term),
-        ),
-    )
-
-
 def _rescue_one(
     connection: Connection,
     database: Database,
@@ -152,41 +100,56 @@ def _rescue_one(
     random: Callable[[], float],
 ) -> Rescued | None:
     """Judge one lease; return None if its row is locked, or if it is not overdue any more."""
-    lease, ours = database.tables.lease, database.tables.email.c.token == token
-    mine = select(lease).where(lease.c.token == token, _overdue(database, settings.lease))
-    row = connection.execute(locking(mine, lease, skip_locked=True)).one_or_none()
-    if row is None:  # renewed, finished or rescued by another sweep since the read, or locked
+    table, ours = database.tables.lease, database.tables.email.c.token == token
+    mine = table.c.token == token
+    due = select(table).where(mine, is_overdue(database, settings.lease))
+    lease = connection.execute(locking(due, table, skip_locked=True)).one_or_none()
+    if lease is None:  # renewed, finished or rescued by another sweep since the read, or locked
         return None
-    if row.started_at is not None and locked_leases.was_locked(database, token):
-        suspect = update(lease).where(lease.c.token == token)
-        connection.execute(suspect.values(suspected_at=database.now()))
+    if lease.started_at is not None and locked_leases.was_locked(database, token):
+        connection.execute(update(table).where(mine).values(suspected_at=database.now()))
         return _NOTHING
     free = lock_claim(connection, database, ours)
-    doubtful = set[int]()  # work that is rolled back is repeated, and adds the same ids again
-
-    def judge(ids: frozenset[int]) -> None:
-        if row.started_at is not None:
-            _charge(connection, database, settings, token, ids)
-            doubtful.update(_mark_unknown(connection, database, settings, row, ids, random))
-        give_back_locked(connection, database, token, ids)
-
-    faulty = each_for_itself(connection, free, judge, "rescued")
-    if row.started_at is None:
+    faulty, in_doubt = _judge(connection, database, settings, lease, free, random)
+    emails = len(free) - len(faulty)
+    if lease.started_at is None:
         give_back_probe(connection, database, token)
-    emails, in_doubt = len(free) - len(faulty), len(doubtful)
     if seen(connection, database, ours):
         # The lost worker has no connection and makes no probe any more. Emails locked by a user's
         # transaction are judged after its end, and those that caused an error one lease later.
         forget_prober(connection, database, token)
         again = {"suspected_at": database.now()} if faulty else {}
-        left = update(lease).where(lease.c.token == token)
-        connection.execute(left.values(server=None, **again))
+        connection.execute(update(table).where(mine).values(server=None, **again))
         return Rescued(leases=0, emails=emails, in_doubt=in_doubt)
-    connection.execute(delete(lease).where(lease.c.token == token))
-    if not (row.emails and free):  # its worker ended well, and only rows locked by others were left
+    connection.execute(delete(table).where(mine))
+    if not (lease.emails and free):  # its worker ended well, and left only rows locked by others
         return _NOTHING
     bump(connection, database, RESCUED)
     return Rescued(leases=1, emails=emails, in_doubt=in_doubt)
+
+
+def _judge(
+    connection: Connection,
+    database: Database,
+    settings: Settings,
+    lease: Row[Any],
+    free: Collection[int],
+    random: Callable[[], float],
+) -> tuple[Collection[int], int]:
+    """Judge these emails of the lease, which are locked.
+
+    Return those whose rows the database refuses, and how many of the others came into doubt.
+    """
+    doubtful = set[int]()  # work that is rolled back is repeated, and adds the same ids again
+
+    def judge(ids: frozenset[int]) -> None:
+        if lease.started_at is not None:
+            _charge(connection, database, settings, lease.token, ids)
+            doubtful.update(_mark_unknown(connection, database, settings, lease, ids, random))
+        give_back_locked(connection, database, lease.token, ids)
+
+    faulty = each_for_itself(connection, free, judge, "rescued")
+    return faulty, len(doubtful)
 
 
 def _charge(
