@@ -8,8 +8,8 @@ from sqlalchemy.pool import AssertionPool, SingletonThreadPool, StaticPool
 from .facts import facts_of, is_known, is_possible
 
 _OF_ONE = (AssertionPool, SingletonThreadPool, StaticPool)
-"""Pools with one connection for all threads, or for each: the outbox would share the caller's. Only
-for a database in memory are they allowed, see `sqlite.memory`."""
+"""Pools with one connection for all threads, or for each: the outbox would share the caller's.
+They are allowed only for a database in memory, see `sqlite.memory`."""
 
 
 def unsuited(engine: Engine) -> str | None:

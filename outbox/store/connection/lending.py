@@ -28,8 +28,8 @@ def _set_isolation(connection: Connection, isolation: str) -> None:
     a connection that was lost while it waited in the pool would not be known as an outage.
 
     What somebody else has left open is rolled back first: to set the level would commit it. A
-    commit that fails because the file is locked leaves SQLite's transaction open, and a session
-    takes it for ended. So does the pool.
+    commit that fails because the file is locked leaves SQLite's transaction open, and the session
+    and the pool take it for ended.
     """
     dialect, driver = connection.dialect, _driver(connection)
     errors = dialect.loaded_dbapi.Error

@@ -45,8 +45,9 @@ def each_for_itself(
     """Do `work` for these emails; return the ids of those whose rows the database refuses.
 
     If the work is refused, it is rolled back and repeated for each half of the emails, until each
-    faulty email is alone. So it is after an error that may be a row's own, unless the first `most`
-    of the emails fail so. One line in the log tells that they could not be `what`: "expired".
+    faulty email is alone. The same is done after an error that may be a row's own, unless the first
+    `most` of the emails fail so. One line in the log tells that they could not be `what`:
+    "expired".
 
     Give `blocked` where the statements do not wait long for locks. Then the work is divided after
     such a wait, too. An email whose work alone waits is put into `blocked`, and not returned.

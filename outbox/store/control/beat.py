@@ -104,8 +104,8 @@ def since(mark: float, now: float) -> float:
     """Return how many seconds ago a mark was left, at the most.
 
     One from the future was left while the clock was ahead, and nobody knows when. So it counts as
-    old as it seems to be new, until the next task replaces it. Else it would hide for as long that
-    no task comes.
+    old as it seems to be new, until the next task replaces it. Otherwise it would hide for a while
+    that no task comes.
     """
     return abs(now - mark)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from ..connection.database import Database
 
 AGAIN = 30.0
-"""Seconds until such an email is tried again. As long waits one that failed with the database."""
+"""Seconds until such an email is tried again. One that failed with the database waits as long."""
 
 MOST = 5000
 """The most emails that are passed over: each is a parameter of the statement."""

@@ -73,7 +73,7 @@ class Cipher:
         return found
 
     def seal(self, part: Part, octets: bytes, owner: str) -> bytes:
-        """Return the octets encrypted; only together with the same `owner` they can be decrypted.
+        """Return the octets encrypted; they can be decrypted only together with the same `owner`.
 
         Without keys they are returned as they are.
         """

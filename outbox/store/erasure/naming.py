@@ -21,9 +21,8 @@ _TOP_LEVEL = re.compile(r"(?:[^\W\d_]+|xn--[a-z0-9\-]+)")
 def names(text: str | None, address: str) -> bool:
     """Return whether the address stands in the text; case does not count.
 
-    It may stand there as `local=domain`, as in a sender whose bounces tell who it was (VERP). Part
-    of another address, as `smith@corp.example` is of `jsmith@corp.example`, it does not stand
-    there.
+    It may stand there as `local=domain`, as in a sender whose bounces tell who it was (VERP). It
+    may not be a part of another address, as `smith@corp.example` is of `jsmith@corp.example`.
     """
     if text is None:
         return False

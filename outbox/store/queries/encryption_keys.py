@@ -17,9 +17,9 @@ LOOKED_AT_OFTEN = 200
 
 
 def needed(connection: Connection, database: Database) -> frozenset[str]:
-    """Return the ids of the keys with which the oldest, newest and waiting emails are encrypted.
+    """Return the ids of the keys that the oldest, newest and waiting emails need, and the jobs.
 
-    And of those with which the filters of jobs are.
+    What is encrypted of a job are its filters.
     """
     return frozenset(connection.execute(database.built(_needed)).scalars())
 

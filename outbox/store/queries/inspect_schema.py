@@ -55,7 +55,7 @@ def older_line(version: int) -> str:
 def older_schema(database: Database) -> str | None:
     """Return what is wrong, with the remedy, if a migration was forgotten, or else None.
 
-    Of tables that are missing None is returned: the first statement tells of them.
+    Returns None if tables are missing: the first statement tells of them.
     """
     if database.engine in _CURRENT:
         return None

@@ -88,7 +88,7 @@ def later_than(connection: Connection, database: Database, mark: Mark) -> list[W
 def by_id(connection: Connection, database: Database, email_id: int) -> Original | None:
     """Return one email, or None where it is missing, or its content is damaged or redacted.
 
-    None too where it is encrypted with a key that is missing.
+    Returns None, too, where it is encrypted with a key that is missing.
     """
     email = database.tables.email
     row = connection.execute(select(email).where(email.c.id == email_id)).one_or_none()

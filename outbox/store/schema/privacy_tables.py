@@ -1,4 +1,4 @@
-"""The table of erased people: what remains of an address, so that nobody mails it again."""
+"""The table of erased people: what remains of an address, so that no email goes there again."""
 
 from __future__ import annotations
 

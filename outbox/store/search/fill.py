@@ -69,7 +69,7 @@ def _index(
 ) -> int:
     """Index those of these emails that are free; return how many.
 
-    The lock keeps the purge away, which would else leave their new rows behind. On PostgreSQL no
+    The lock keeps the purge away, which would leave their new rows behind. On PostgreSQL no
     worker waits for it.
     """
     email = database.tables.email.c

@@ -36,7 +36,7 @@ class FillSubjects:
         self._own: dict[int, str | None] = {}  # by content; None: they differ, or one has none
 
     def see(self, rows: Iterable[Own]) -> None:
-        """Note the subjects that these emails have in their own headers. Twice is as once."""
+        """Note the subjects that these emails have in their own headers. One may come twice."""
         for row in rows:
             if not row.own or self._own.get(row.content_id, "") is None:
                 continue

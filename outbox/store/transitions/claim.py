@@ -89,9 +89,9 @@ def claim_probe(
 ) -> Claim | None:
     """Claim one email as a probe for `lease_seconds`; without an id the probe is a mere session.
 
-    Returns None if the email is no longer due, because another claim was faster. Returns None, too,
-    if another transaction has locked its row: no sweep waits for that. So it does if the row alone
-    fails: the next probe is another email.
+    Returns None if the email is no longer due, because another claim was faster; or if another
+    transaction has locked its row, for which no sweep waits; or if the row alone fails. In the last
+    case the next probe is another email.
     """
     (lane, priority), token = way, uuid4()
 

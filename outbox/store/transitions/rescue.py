@@ -1,9 +1,9 @@
 """claimed, sending → pending, failed, sent, unknown: an expired lease's emails are judged.
 
 A lease whose task had started is judged one full lease after a sweep first saw it expired. During a
-database outage nobody can renew a lease, so every live worker gets the time to renew after it. Nor
-can anybody while a host that vanished keeps its row locked. A process whose sweeps saw that twice
-judges it one lease after that; one that did not see it judges it at once.
+database outage nobody can renew a lease, so every live worker gets the time to renew after it. The
+same holds while a host that vanished keeps a lease's row locked. A process whose sweeps saw that
+twice judges the lease one lease after that; one that did not see it judges it at once.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ def finish(
 
     Every sent email is in `results` or was recorded before. So emails that still carry the token
     are known to be unsent. The lease stays if another transaction has locked a row. The rescue ends
-    it then, or the next call if a result is `locked`. So it is where the lease's own row is locked:
-    the result says so if emails are `left` with it.
+    it then, or the next call if a result is `locked`. The lease stays, too, if its own row is
+    locked: the result says so if emails are `left` with it.
     """
 
     leave = partial(lease.leave, database=database, token=token)

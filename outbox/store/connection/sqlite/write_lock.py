@@ -23,7 +23,7 @@ def begin_immediate(connection: Connection, patience: float) -> None:
 
     Durability is set here too, because the app may have set less for itself. Without a write-ahead
     log FULL is not enough. The commit removes the journal, and only EXTRA syncs the folder then.
-    Else the journal could come back after a power loss, and undo the commit.
+    Otherwise the journal could come back after a power loss, and undo the commit.
     """
     driver: Any = connection.connection.dbapi_connection
     if getattr(driver, "in_transaction", False):
