@@ -174,7 +174,7 @@ inline pass_over() {
 	end_or_wait(UNTRIED_END && waited[id] == LIFETIME)
 }
 
-/* outbox.domain.delivery.outcome._given_up */
+/* outbox.domain.delivery.outcome.ended_outcome */
 inline end_or_wait(over) {
 	if
 	:: over ->

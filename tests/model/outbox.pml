@@ -95,7 +95,7 @@ inline give_back() {
 	mail[id].status = pending; mail[id].due = 1; mail[id].token = 0
 }
 
-/* outbox.store.end_emails.by_final_status, outbox.domain.delivery.status.settle */
+/* outbox.store.end_emails.by_final_status, outbox.domain.delivery.status.end_status */
 inline end_as(target) {
 	mail[id].status = (mail[id].unknown_count && !DOUBT_FORGOTTEN -> unknown : target);
 	mail[id].due = 0; mail[id].token = 0; mail[id].attempts = 0;
