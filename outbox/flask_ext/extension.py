@@ -122,7 +122,7 @@ class Outbox(Watching, WithPreviews, Asynchronous):
             engine=lambda: engine_of(app, db, engine, metadata),
             engines=lambda: engines_of(app, engine),
             celery=lambda: celery_of(app),
-            suppressed=lambda: is_suppressed(app),
+            sending_is_off=lambda: is_suppressed(app),
         )
         savepoints.listen()
         if isinstance(session, scoped_session):

@@ -45,15 +45,15 @@ class OutboxTester:
             raise ConfigurationError("the app has no outbox: call outbox.init_app(app, …) first")
         self._state, self._runtime = state, state.runtime
         self._mail = app.extensions.get("mail")
-        self._before = (state.runtime.database.offset, state.runtime.suppressed)
+        self._before = (state.runtime.database.offset, state.runtime.sending_is_off)
         self._suppressed = self._mail._suppress if isinstance(self._mail, MailEntry) else None
         self._after, self._discarded = views.newest(state), state.discarded
         self._clock = FrozenClock(state.runtime.database)
         self._host_clock, state.clock = state.clock, self._read_clock
         self.replies = Replies()
         self.deliveries: tuple[Delivery, ...] = ()  # what the server took so far, in its order
-        is_suppressed = state.runtime.suppressed()
-        self._runtime.suppressed = lambda: is_suppressed  # it would follow the entry of the mail
+        is_off = state.runtime.sending_is_off()
+        self._runtime.sending_is_off = lambda: is_off  # it would follow the entry of the mail
         if isinstance(self._mail, MailEntry):
             self._mail.suppress = False
 
@@ -183,7 +183,7 @@ class OutboxTester:
     def close(self) -> None:
         """Put the outbox's time and what may be sent back to what they were."""
         self.unfreeze()
-        self._runtime.database.offset, self._runtime.suppressed = self._before
+        self._runtime.database.offset, self._runtime.sending_is_off = self._before
         self._state.clock = self._host_clock
         if isinstance(self._mail, MailEntry):
             self._mail._suppress = self._suppressed

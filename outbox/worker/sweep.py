@@ -55,7 +55,7 @@ def sweep(
     database, slots = runtime.database, runtime.slots()
     snapshot = _take_snapshot(runtime, slots)
     runtime.has_jobs = snapshot.jobs
-    if not runtime.suppressed() and runtime.instance.refusal(snapshot.instance):
+    if not runtime.sending_is_off() and runtime.instance.refusal(snapshot.instance):
         return 0
     runtime.has_rescued = snapshot.overdue and _rescues(runtime)
     if snapshot.expired:
@@ -166,7 +166,7 @@ def _contenders(
 
 def _claims(runtime: Runtime, snapshot: Snapshot, slots: int) -> list[Claim]:
     """Claim the probes, and what is due; return the claims."""
-    if not snapshot.due or runtime.suppressed():
+    if not snapshot.due or runtime.sending_is_off():
         return []
     usable = partial(is_usable, runtime, snapshot)
     claims = claim_probes(runtime, snapshot, is_usable=usable)

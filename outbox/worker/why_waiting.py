@@ -57,7 +57,7 @@ class _Look:
         if refusal := look_on(self._connection, self._database, name).refusal:
             yield refusal
         yield from self._held_back()
-        if later or self._runtime.suppressed():
+        if later or self._runtime.sending_is_off():
             return
         yield from list(self._not_claimed()) or [self._next_sweep()]
 
@@ -87,7 +87,7 @@ class _Look:
 
     def _held_back(self) -> Iterator[str]:
         """Tell what a person has stopped."""
-        if self._runtime.suppressed():
+        if self._runtime.sending_is_off():
             yield "MAIL_SUPPRESS_SEND is on, so nothing is sent"
         for scope in paused(self._connection, self._database):
             if scope in (EVERYTHING, scope_of(self._email.priority)):

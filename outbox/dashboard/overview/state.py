@@ -69,7 +69,7 @@ def look() -> State:
     """Read how things stand."""
     runtime = state_of().runtime
     now = overview(runtime)
-    switched = [SUPPRESSED] if runtime.suppressed() else []
+    switched = [SUPPRESSED] if runtime.sending_is_off() else []
     if runtime.settings.redirect_to:
         switched.append(redirect_line(runtime.settings.redirect_to))
     return State(

@@ -141,7 +141,7 @@ def sweep() -> None:
     while runtime.has_jobs and run_jobs(runtime):
         pass
     _tell_pauses()
-    if runtime.suppressed():
+    if runtime.sending_is_off():
         click.echo(SUPPRESSED)
 
 

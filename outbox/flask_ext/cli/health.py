@@ -27,7 +27,7 @@ def health(max_age: float | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
     else:
-        _tell(found, suppressed=current_runtime().suppressed())
+        _tell(found, suppressed=current_runtime().sending_is_off())
     if not found.healthy:
         raise SystemExit(1)
 

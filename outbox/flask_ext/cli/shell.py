@@ -72,7 +72,7 @@ def current_outbox() -> Watching:
 def refuse_copy(runtime: Runtime) -> None:
     """Raise ConfigurationError, with the remedy, where nothing may be sent from this outbox."""
     found = look(runtime.database, runtime.settings.instance)
-    if found.refusal is not None and not runtime.suppressed():
+    if found.refusal is not None and not runtime.sending_is_off():
         raise ConfigurationError(found.refusal)
 
 

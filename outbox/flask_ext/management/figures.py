@@ -60,7 +60,7 @@ def stats(runtime: Runtime) -> Stats:
     database, names = runtime.database, [server.name for server in runtime.servers]
     found = database.read(lambda connection: reports.stats(connection, database, names))
     redirect_to = runtime.settings.redirect_to or None
-    return replace(found, redirect_to=redirect_to, suppressed=runtime.suppressed())
+    return replace(found, redirect_to=redirect_to, suppressed=runtime.sending_is_off())
 
 
 def progress(runtime: Runtime, tag: Any) -> Progress:
@@ -217,7 +217,7 @@ def _reasons(runtime: Runtime, pauses: Iterable[Pause], deaf: list[str], *, ask:
     """
     app = runtime.find_celery()
     reasons = [f"paused: {one.scope} (flask outbox resume {one.scope})" for one in pauses]
-    if runtime.suppressed():
+    if runtime.sending_is_off():
         return [*reasons, SUPPRESSED]
     if app is None:
         return [*reasons, f"{NO_CELERY}: only `flask outbox drain` sends"]

@@ -38,7 +38,7 @@ def fleet_of(runtime: Runtime, rows: tuple[WorkerRow, ...], ages: beat.Ages) -> 
     """Return the fleet of these rows, with the ages of the marks of beat and of the last task."""
     beat_seconds, task_seconds = ages
     living = sum(row.slots for row in rows if row.is_living)
-    agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed())
+    agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.sending_is_off())
     known = details(rows, agreed)
     fleet = Fleet(
         slots=slots(living, runtime.settings.slots),

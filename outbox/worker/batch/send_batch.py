@@ -39,7 +39,7 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
     If a halt, a shutdown or a lost lease ends it early, emails that were not sent go back
     uncharged. A probe without emails only opens a session.
     """
-    if not runtime.suppressed() and runtime.instance.refusal():
+    if not runtime.sending_is_off() and runtime.instance.refusal():
         return BatchReport(BatchEnd.COPY)  # a task of the original's, or of a time before a restore
     runtime.database.refuse_busy()  # a wait for the caller's transaction would never end
     with taken(token) as is_free, renewable(runtime.heartbeats) as is_renewable:
@@ -92,7 +92,7 @@ def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchRep
                 sending = Sending(runtime, token, batch, choice, heartbeat, results, cleanup)
                 with cleanup.on_error():  # before QUIT is sent: the process may end meanwhile
                     # Emails of an app that sends nothing, claimed by a process that sends, go back.
-                    end = BatchEnd.SENDING_OFF if runtime.suppressed() else sending.run()
+                    end = BatchEnd.SENDING_OFF if runtime.sending_is_off() else sending.run()
             # Only now, as the end of the lease frees a place under the server's connection cap.
             settled = sending.finish()
     if end is BatchEnd.CUT_OFF:

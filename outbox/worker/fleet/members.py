@@ -92,7 +92,7 @@ class BeatMember:
 
 
 def _row(runtime: Runtime, name: str, pool: str) -> dict[str, Any]:
-    agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed())
+    agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.sending_is_off())
     pid = os.getpid()
     return {
         "name": name[:NAME_LENGTH],

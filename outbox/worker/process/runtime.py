@@ -71,7 +71,7 @@ class Runtime:
         engine: Callable[[], Engine],
         engines: Callable[[], Iterable[Engine]],
         celery: Callable[[], Celery | None],
-        suppressed: Callable[[], bool] = lambda: False,
+        sending_is_off: Callable[[], bool] = lambda: False,
     ) -> None:
         self.app = app
         self.settings = settings
@@ -117,7 +117,7 @@ class Runtime:
         self.late_replies = KeptThreads("outbox-late-reply")
         self.unended = Unended(lambda: self.database, lambda: self.worker)
         self.find_celery = celery
-        self.suppressed = suppressed  # where True nothing is claimed, and nothing leaves by SMTP
+        self.sending_is_off = sending_is_off  # then nothing is claimed, and no SMTP is spoken
         self._engine = engine
         self._engines = engines
         self.number = next(_numbers)
@@ -156,11 +156,11 @@ class Runtime:
         """Publish a sweep, unless one waits: that one will see all that is committed by now.
 
         Return False if one waits that no worker has taken yet.
-        Where sending is suppressed, as in tests, no broker is asked. With `task_always_eager` the
+        Where sending is off, as in tests, no broker is asked. With `task_always_eager` the
         sweep runs here, and sends. But a database in memory is left alone, because this thread
         would write in the app's own transaction.
         """
-        if self.suppressed():
+        if self.sending_is_off():
             return True
         if not self.is_eager:
             origin = self.instance.id

@@ -224,8 +224,8 @@ def test_afterwards_all_is_as_before(shops: Shops, suppressed: bool | None) -> N
     with OutboxTester(shop.app) as tester:
         tester.travel(hours=1)
         assert not entry.suppress
-        assert shop.runtime.suppressed() is bool(suppressed)
+        assert shop.runtime.sending_is_off() is bool(suppressed)
     assert shop.database.offset == 0.0
-    assert entry.suppress is shop.runtime.suppressed() is bool(suppressed)
+    assert entry.suppress is shop.runtime.sending_is_off() is bool(suppressed)
     shop.app.config["MAIL_SUPPRESS_SEND"] = not suppressed
-    assert entry.suppress is shop.runtime.suppressed() is not suppressed
+    assert entry.suppress is shop.runtime.sending_is_off() is not suppressed

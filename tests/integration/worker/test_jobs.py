@@ -285,7 +285,7 @@ def test_a_drain_does_the_jobs_and_sends_what_they_retry(shop: Shop) -> None:
     written(shop, 3)
     shop.outbox.start_job("cancel", tag="none")
     job = shop.outbox.start_job("retry", status="failed")
-    shop.runtime.suppressed = lambda: False
+    shop.runtime.sending_is_off = lambda: False
     drain(shop.runtime)
     assert now(shop, job).state is JobState.DONE
     assert Status.FAILED not in shop.statuses()

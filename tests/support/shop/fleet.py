@@ -45,7 +45,8 @@ def row(name: str = "celery@far", **values: Any) -> dict[str, Any]:
 
 def settings_of(runtime: Runtime) -> str:
     """Return what a worker writes of its settings."""
-    return json.dumps(digests(runtime.settings, runtime.servers, suppressed=runtime.suppressed()))
+    is_off = runtime.sending_is_off()
+    return json.dumps(digests(runtime.settings, runtime.servers, suppressed=is_off))
 
 
 def entered(runtime: Runtime, values: dict[str, Any]) -> UUID:

@@ -62,7 +62,7 @@ def _quiet(runtime: Runtime, *, near: bool = True) -> list[Finding]:
     findings = [*_server_findings(runtime, near=near), *_unread(runtime)]
     if in_memory(runtime.database.engine):
         findings.append(warn(_IN_MEMORY, Code.SQLITE_MEMORY))
-    if runtime.suppressed():
+    if runtime.sending_is_off():
         findings.append(warn(SUPPRESSED, Code.SUPPRESSED))
     if runtime.settings.redirect_to:
         findings.append(warn(redirect_line(runtime.settings.redirect_to), Code.REDIRECT))
