@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from uuid import UUID
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection
 
 from ..domain.counted import counted
 from ..domain.delivery.status import LEASED, Status
@@ -14,15 +14,13 @@ from ..domain.header.address import suppression_key
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.control import beat
 from ..store.control.barring.barred import barred_among
-from ..store.control.lease import has_slot
 from ..store.control.pause import EVERYTHING, paused, scope_of
 from ..store.control.rate_limits import rate_limited
 from ..store.due_times import HELD
 from ..store.instance.examine import look_on
-from ..store.queries.progress import batches
 from ..store.queries.server_status import server_statuses
+from ..store.queries.waiting_reasons import batch_of, used_slots, waiting_email
 from ..store.report_records import EmailDetails, ServerStatus
-from ..store.schema.clock import utc
 from .process.runtime import Runtime
 
 
@@ -30,24 +28,22 @@ def why_waiting(connection: Connection, runtime: Runtime, email: EmailDetails) -
     """Return why the email waits, in words; nothing if it has ended."""
     if email.status is not Status.PENDING and email.status not in LEASED:
         return ()
-    return tuple(_Look(connection, runtime, email).reasons())
+    return tuple(_Waiting(connection, runtime, email).reasons())
 
 
-class _Look:
-    """A look at one email that has not ended, and at what could hold it."""
+class _Waiting:
+    """One email that has not ended, and what could hold it."""
 
     def __init__(self, connection: Connection, runtime: Runtime, email: EmailDetails) -> None:
         self._connection, self._runtime, self._email = connection, runtime, email
         self._database = runtime.database
-        table = self._database.tables.email
-        read = select(table.c.lane, table.c.token, self._database.now().label("now"))
-        self._row: Row[Any] = connection.execute(read.where(table.c.id == email.id)).one()
+        self._row = waiting_email(connection, self._database, email.id)
 
     def reasons(self) -> Iterator[str]:
-        if self._row.token is not None:
-            yield from self._taken()
+        if (token := self._row.token) is not None:
+            yield from self._leased(token)
             return
-        now, due = utc(self._row.now), self._email.due_at
+        now, due = self._row.now, self._email.due_at
         later = due is not None and due > now
         if due == HELD:
             yield f"held since a restore: flask outbox release {self._email.id} lets it go"
@@ -61,20 +57,21 @@ class _Look:
             return
         yield from list(self._not_claimed()) or [self._next_sweep()]
 
-    def _taken(self) -> Iterator[str]:
+    def _leased(self, token: UUID) -> Iterator[str]:
         """Tell which worker has the email's batch, or that none has taken it."""
-        email = self._database.tables.email.c
-        of, term = email.token == self._row.token, self._runtime.settings.lease
-        for batch in batches(self._connection, self._database, of, lease_seconds=term):
-            back = f"{batch.rescue_seconds:.0f} s"
-            if batch.worker is None:
-                yield f"no worker has taken its batch yet; it goes back in {back}"
-            elif batch.is_silent:
-                yield f"its worker {batch.worker} is silent; it is rescued in {back}"
-            elif batch.awaits_reply:
-                yield f"its content has left, and the worker {batch.worker} waits for the reply"
-            else:
-                yield f"the worker {batch.worker} has its batch"
+        term = self._runtime.settings.lease
+        batch = batch_of(self._connection, self._database, token, lease_seconds=term)
+        if batch is None:
+            return
+        back = f"{batch.rescue_seconds:.0f} s"
+        if batch.worker is None:
+            yield f"no worker has taken its batch yet; it goes back in {back}"
+        elif batch.is_silent:
+            yield f"its worker {batch.worker} is silent; it is rescued in {back}"
+        elif batch.awaits_reply:
+            yield f"its content has left, and the worker {batch.worker} waits for the reply"
+        else:
+            yield f"the worker {batch.worker} has its batch"
 
     def _put_off(self, due: datetime) -> str:
         if due == self._email.send_at:
@@ -110,7 +107,7 @@ class _Look:
 
     def _not_claimed(self) -> Iterator[str]:
         """Tell why a sweep does not claim the email, which is due."""
-        lane, runtime = str(self._row.lane), self._runtime
+        lane, runtime = self._row.lane, self._runtime
         known = {one.name: one for one in runtime.routes.servers_of(route_of_lane(lane))}
         found = server_statuses(self._connection, self._database, list(known))
         blocked = [_blocked(one, known[one.server].connections) for one in found if one.configured]
@@ -120,10 +117,8 @@ class _Look:
         for rate in rate_limited(self._connection, self._database):
             if rate["bucket"] in drawn_on:
                 yield f"the rate {rate['bucket']} is used up for {rate['opens_in']:.0f} s"
-        lease = self._database.tables.lease
-        running = select(func.count()).select_from(lease).where(has_slot(self._database))
         slots = runtime.slots()
-        if self._connection.execute(running).scalar_one() >= slots:
+        if used_slots(self._connection, self._database) >= slots:
             told = f"{counted(slots, 'slot')} in all (flask outbox workers)"
             yield f"{told}, and each has a batch: it waits for the end of one"
 
