@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from math import inf
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -14,6 +15,8 @@ from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
 
+_CLOCKS = "compare the clocks"
+
 
 def note_beat(runtime: Runtime) -> None:
     """Note that a task runs that beat asked for: the worker's parent process writes the mark.
@@ -22,17 +25,17 @@ def note_beat(runtime: Runtime) -> None:
     differs from the database's is logged. An error of the database keeps no email back. It is
     logged, but for an outage, of which the task itself tells.
     """
-    now, is_told = runtime.clock(), runtime.last_tasks.tell(BEAT)
-    if now < runtime.beat_noted_until:
+    is_noted = runtime.last_tasks.tell(BEAT)
+    if not runtime.seldom.is_due(BEAT, beat.EVERY):
         return
-    is_first, runtime.beat_noted_until = not runtime.beat_noted_until, now + beat.EVERY
+    is_first = runtime.seldom.is_due(_CLOCKS, inf)
     try:
-        if not is_told:
+        if not is_noted:
             beat.note(runtime.database)
-        told = skew_warnings(seconds_ahead(runtime.database)) if is_first else []
+        warnings = skew_warnings(seconds_ahead(runtime.database)) if is_first else []
     except SQLAlchemyError as error:
-        told = [] if is_outage(error) else [f"beat's mark was not left ({describe(error)})"]
-    for text in told:
+        warnings = [] if is_outage(error) else [f"beat's mark was not left ({describe(error)})"]
+    for text in warnings:
         _log.warning("outbox: %s", text)
 
 
@@ -42,15 +45,11 @@ def note_task(runtime: Runtime) -> None:
     Without one each process looks once in `beat.TASK_EVERY` seconds. A mark that another process
     left just now is only read. An outage keeps no email back, and the next task tries again.
     """
-    if runtime.last_tasks.tell(TASK):
-        return
-    now = runtime.clock()
-    if now < runtime.task_noted_until:
+    if runtime.last_tasks.tell(TASK) or not runtime.seldom.is_due(TASK, beat.TASK_EVERY):
         return
     try:
         beat.note_task(runtime.database)
     except SQLAlchemyError as error:
+        runtime.seldom.forget(TASK)
         if not is_outage(error):
             _log.warning("outbox: a task's mark was not left (%s)", describe(error))
-        return
-    runtime.task_noted_until = now + beat.TASK_EVERY

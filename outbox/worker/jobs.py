@@ -33,7 +33,7 @@ def take_turn(runtime: Runtime) -> bool:
 
     Returns whether more is to be done. An error keeps no email back: it is logged.
     """
-    if runtime.clock() < runtime.jobs_after:
+    if runtime.clock() < runtime.job_pace.looks_again_at:
         return False
     more, wait = False, EVERY
     try:
@@ -42,7 +42,7 @@ def take_turn(runtime: Runtime) -> bool:
         _log.warning("outbox: the jobs wait (%s)", describe(error))
         wait = RETRY
     if not more:
-        runtime.jobs_after = runtime.clock() + wait
+        runtime.job_pace.looks_again_at = runtime.clock() + wait
     return more
 
 
@@ -67,7 +67,7 @@ def _waiting(runtime: Runtime, running: Sequence[int]) -> list[int]:
 
     So a step that always fails keeps no other job waiting, even if only outages fail so.
     """
-    left, now = runtime.jobs_left, runtime.clock()
+    left, now = runtime.job_pace.left_until, runtime.clock()
     for job_id in set(left.copy()).difference(running):  # another sweep's thread may do the same
         left.pop(job_id, None)
     return sorted((one for one in running if left.get(one, now) <= now), key=left.__contains__)
@@ -75,19 +75,18 @@ def _waiting(runtime: Runtime, running: Sequence[int]) -> list[int]:
 
 def _step(runtime: Runtime, job_id: int) -> bool:
     """Do one step of a job; return False if another process has it."""
-    database, settings, began = runtime.database, runtime.settings, runtime.clock()
-    work = partial(
-        step, database=database, job_id=job_id, indexed=settings.indexed, most=runtime.job_size
-    )
+    database, pace, began = runtime.database, runtime.job_pace, runtime.clock()
+    indexed = runtime.settings.indexed
+    work = partial(step, database=database, job_id=job_id, indexed=indexed, most=pace.size)
     try:
         done = run_bounded(database, work)
     except Exception as error:  # noqa: BLE001  (the job stands as it was before the step)
         _note_error(runtime, job_id, error)
         return True
-    runtime.jobs_left.pop(job_id, None)
+    pace.left_until.pop(job_id, None)
     took = runtime.clock() - began
     if done:
-        runtime.job_size = next_size(runtime.job_size, took)
+        pace.size = next_size(pace.size, took)
         _rest(runtime, took)
     return done
 
@@ -98,19 +97,20 @@ def _note_error(runtime: Runtime, job_id: int, error: Exception) -> None:
     It is stopped if its next step would fail again. Where even that fails, it is tried again later.
     What ends this task is raised.
     """
-    if is_too_long(error) and runtime.job_size > LEAST:
-        runtime.job_size = max(LEAST, runtime.job_size // 2)
+    pace = runtime.job_pace
+    if is_too_long(error) and pace.size > LEAST:
+        pace.size = max(LEAST, pace.size // 2)
         return
-    runtime.jobs_left[job_id] = runtime.clock() + RETRY
+    pace.left_until[job_id] = runtime.clock() + RETRY
     try:
         if is_too_long(error):
-            emails = counted(runtime.job_size, "email")
+            emails = counted(pace.size, "email")
             _stop(runtime, job_id, f"a step of {emails} takes longer than the database allows")
         elif shutdown.is_nobodys_fault(error) or not _is_the_jobs(error):
             raise error
         else:
-            told = str(error) if isinstance(error, OutboxError) else describe(error)
-            _stop(runtime, job_id, told)
+            text = str(error) if isinstance(error, OutboxError) else describe(error)
+            _stop(runtime, job_id, text)
     except Exception as failed:
         if shutdown.is_nobodys_fault(failed):
             raise
@@ -123,11 +123,11 @@ def _is_the_jobs(error: Exception) -> bool:
     return not (away or isinstance(error, RowsLocked))
 
 
-def _stop(runtime: Runtime, job_id: int, told: str) -> None:
+def _stop(runtime: Runtime, job_id: int, text: str) -> None:
     """Stop a job whose next step would fail again, until a person has looked at it."""
     database = runtime.database
-    run_bounded(database, lambda connection: row.stop(connection, database, job_id, told))
-    _log.error("outbox: job %d is stopped (%s)", job_id, told)
+    run_bounded(database, lambda connection: row.stop(connection, database, job_id, text))
+    _log.error("outbox: job %d is stopped (%s)", job_id, text)
 
 
 def _rest(runtime: Runtime, took: float) -> None:

@@ -23,8 +23,6 @@ _FOREIGN = (
 
 def tell_if_foreign(runtime: Runtime, origin: object) -> None:
     """Log a warning if the task's `origin` is known and is another outbox than this one."""
-    own, now = runtime.instance.id, runtime.clock()
-    if not origin or not own or origin == own or now < runtime.foreign_told_until:
-        return
-    runtime.foreign_told_until = now + EVERY
-    _log.warning(_FOREIGN)
+    own = runtime.instance.id
+    if origin and own and origin != own and runtime.seldom.is_due("tell of a foreign task", EVERY):
+        _log.warning(_FOREIGN)

@@ -34,6 +34,7 @@ from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
 
+NOTE_HALTED = "note its halted servers"
 _NOTED = 3600.0
 """Seconds until a process notes again that its halted servers are still configured."""
 
@@ -146,9 +147,8 @@ def _note_halted_servers(runtime: Runtime, snapshot: Snapshot) -> None:
     Otherwise a purge removes their breakers; see `purge_servers`.
     """
     halted = [name for name, limit in snapshot.servers.items() if limit is not None and limit < 1]
-    if halted and runtime.clock() >= runtime.noted_until:
-        _aside("note its halted servers", lambda: note_configured(runtime.database, halted))
-        runtime.noted_until = runtime.clock() + _NOTED
+    if halted and runtime.seldom.is_due(NOTE_HALTED, _NOTED):
+        _aside(NOTE_HALTED, lambda: note_configured(runtime.database, halted))
 
 
 def _contenders(

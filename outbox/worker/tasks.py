@@ -45,12 +45,12 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
     """Log an outage in one line: a traceback each second tells no more. Other errors are raised.
 
     A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out. Missing
-    tables are told of, with the remedy, once in `_EVERY` seconds.
+    tables are told of, with the remedy, once a minute.
     """
     try:
         yield
     except SQLAlchemyError as error:
-        if is_missing_table(error) and not _is_told_now(runtime_of(task.app)):
+        if is_missing_table(error) and not _tells_again(runtime_of(task.app)):
             return
         refuse_missing_tables(error)
         if not is_outage(error):
@@ -58,16 +58,9 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
         _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))
 
 
-_EVERY = 60.0
-
-
-def _is_told_now(runtime: Runtime) -> bool:
+def _tells_again(runtime: Runtime) -> bool:
     """Return whether this process is to tell that tables are missing: a worker may start first."""
-    now = runtime.clock()
-    if now < runtime.missing_told_until:
-        return False
-    runtime.missing_told_until = now + _EVERY
-    return True
+    return runtime.seldom.is_due("tell of missing tables", 60.0)
 
 
 _OPTIONS: dict[str, Any] = {"bind": True, "ignore_result": True, "Strategy": CHECKED}

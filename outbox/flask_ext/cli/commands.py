@@ -167,8 +167,8 @@ def drain() -> None:
     for server in now.servers:
         if left and server.next_probe and server.configured:
             raise click.ClickException(server_line(server))
-    if runtime.jobs_left:
-        waiting = ", ".join(map(str, sorted(runtime.jobs_left)))
+    if undone := sorted(runtime.job_pace.left_until):
+        waiting = ", ".join(map(str, undone))
         raise click.ClickException(f"not done, as the log says why: job {waiting}")
 
 

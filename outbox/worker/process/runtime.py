@@ -23,7 +23,6 @@ from ...domain.config.settings import Settings
 from ...domain.delivery.reach import Reach
 from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
-from ...domain.jobs.pace import FIRST
 from ...domain.scheduling.claim_plan import LaneKey
 from ...domain.scheduling.lanes import Lanes
 from ...store.connection.database import Database
@@ -38,8 +37,10 @@ from ..broker.queues import MOST_SENDS, SWEEP_QUEUE
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
+from ..together.job_pace import JobPace
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
+from ..together.seldom import Seldom
 from .connections import Connections
 from .kept_threads import KeptThreads
 from .last_tasks import LastTasks
@@ -92,19 +93,12 @@ class Runtime:
         )
         self.slots = Slots(lambda: self.settings.slots, lambda: self.database, lambda: self.clock())
         self.last_tasks = LastTasks()
-        self.noted_until = 0.0  # until then this process does not note its halted servers again
-        self.beat_noted_until = 0.0  # until then it leaves no mark of beat's tasks
-        self.task_noted_until = 0.0  # until then it leaves no mark of any task
-        self.foreign_told_until = 0.0  # until then it tells of no task of another outbox
-        self.missing_told_until = 0.0  # until then it does not tell again that tables are missing
+        self.seldom = Seldom(lambda: self.clock())
         self.calm_until = 0.0  # until then no urgent email waits, as a batch of this process saw
         self.calm_ways = dict[LaneKey, float]()  # and none to which a batch of this way gives way
-        self.folds_after = 0.0  # until then this process does not sum the tallies up again
         self.has_jobs = False  # as the last sweep of this process saw it
         self.has_rescued = False  # the last sweep of this process freed emails after its look
-        self.jobs_after = 0.0  # until then this process does not look for jobs
-        self.jobs_left = dict[int, float]()  # until then it leaves these, whose last step failed
-        self.job_size = FIRST  # emails that the next step of a job changes
+        self.job_pace = JobPace()
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.heartbeats = Heartbeats(
             lambda: self.database, term=lambda: self.settings.lease, clock=lambda: self.clock()

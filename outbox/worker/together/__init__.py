@@ -1,1 +1,1 @@
-"""What the tasks of one process do together: sweep, and record their results."""
+"""What the tasks of one process do together: sweep, record their results, and what one does for all."""

@@ -36,7 +36,7 @@ class Clock:
 def test_a_turn_ends_and_the_next_one_goes_on(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     written(shop, 5)
     job = shop.outbox.start_job("retry", status="failed")
-    shop.runtime.job_size = 2
+    shop.runtime.job_pace.size = 2
     monkeypatch.setattr(jobs, "TURN", 0.0)
     monkeypatch.setattr(jobs, "next_size", lambda size, _: size)
     assert run_jobs(shop.runtime)
@@ -254,7 +254,7 @@ def test_a_job_that_needs_a_row_that_somebody_holds_keeps_no_other_waiting(shop:
         in_time(lambda: run_jobs(shop.runtime), session)
         assert now(shop, bad).state is JobState.RUNNING
         assert now(shop, good).state is JobState.DONE
-    shop.runtime.jobs_left.clear()
+    shop.runtime.job_pace.left_until.clear()
     run_jobs(shop.runtime)
     assert (now(shop, bad).state, now(shop, bad).changed) == (JobState.DONE, 1)
 

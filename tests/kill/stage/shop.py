@@ -20,6 +20,8 @@ from sqlalchemy.orm import scoped_session, sessionmaker
 
 from outbox import Outbox
 from outbox.domain.config.enqueue_options import Redact
+from outbox.store.control.counter import TASK
+from outbox.worker.fold import FOLD
 from outbox.worker.process.runtime import Runtime
 from tests.support.celery_app import make_celery
 from tests.support.shop.parts import Parts
@@ -108,7 +110,9 @@ def build(config: Config) -> Shop:
 def stop_clock(runtime: Runtime) -> None:
     """Have its process do nothing of what is due now and then: its points would depend on that."""
     runtime.clock = lambda: 0.0
-    runtime.folds_after = runtime.task_noted_until = runtime.jobs_after = inf
+    for what in (FOLD, TASK):
+        runtime.seldom.is_due(what, 1.0)  # never again, as the clock stands still
+    runtime.job_pace.looks_again_at = inf
 
 
 def message(*to: str, text: str = "Thank you.\n") -> EmailMessage:

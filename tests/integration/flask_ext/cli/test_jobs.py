@@ -89,5 +89,5 @@ def test_a_drain_fails_that_leaves_a_job_undone(
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "step", away)
         assert "Error: not done, as the log says why: job 1" in run("drain", code=1).output
-    shop.runtime.jobs_left.clear()  # another process
+    shop.runtime.job_pace.left_until.clear()  # another process
     run("drain")

@@ -14,7 +14,7 @@ from celery import Celery
 from outbox import Fleet, WorkerState
 from outbox.domain.fleet import BEAT, LIVING, SILENT, STILL
 from outbox.flask_ext.management.checks.fleet_table import RESTART
-from outbox.store.control import fleet
+from outbox.store.control import counter, fleet
 from outbox.worker.beat_mark import note_beat, note_task
 from outbox.worker.broker.queues import beat_schedule
 from outbox.worker.fleet.inquiry import OURS
@@ -177,7 +177,7 @@ def test_a_dead_beat_is_told_until_something_else_sweeps(shop: Shop) -> None:
     seen = f"it was seen {beat.seen_seconds:.0f} s ago"
     assert told.startswith(f"beat@far is dead: {seen}, and no other beat")
     shop.later(600)
-    shop.runtime.beat_noted_until = 0.0
+    shop.runtime.seldom.forget(counter.BEAT)
     note_beat(shop.runtime)  # cron does it now
     assert known(shop).problems == ()
 
@@ -213,7 +213,7 @@ def test_tasks_that_come_to_no_worker_are_told_and_beat_is_not_accused(shop: Sho
     shop.later(LIVING + 1)  # beat publishes in its only thread, which hangs by now
     shop.database.run(lambda c: fleet.renew(c, shop.database, worker, {}))
     assert re.match(r"no worker has got a task for 7\d s", problem(shop))
-    shop.runtime.task_noted_until = 0.0
+    shop.runtime.seldom.forget(counter.TASK)
     note_task(shop.runtime)
     assert problem(shop).startswith("beat@far is dead: ")
 

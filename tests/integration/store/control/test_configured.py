@@ -8,7 +8,7 @@ from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.forgotten_servers import KEPT
 from outbox.worker.purge import purge_all, purge_briefly
-from outbox.worker.sweep import sweep
+from outbox.worker.sweep import NOTE_HALTED, sweep
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
 
@@ -54,7 +54,7 @@ def test_another_host_that_has_it_configured_keeps_it(shops: Shops, shop: Shop) 
         for each in (shop, other):
             each.later(20 * HOUR)
         sweep(other.runtime, lambda _: None)
-        other.runtime.noted_until -= 20 * HOUR
+        other.runtime.seldom.forget(NOTE_HALTED)
         purge_briefly(shop.runtime)
         assert halted(shop) == {"old", "new"}
     shop.later(KEPT + 1)

@@ -187,7 +187,7 @@ def test_jobs_take_turns(shop: Shop) -> None:
     written(shop, 6, tag="a")
     written(shop, 6, tag="b")
     jobs = [shop.outbox.start_job("retry", status="failed", tag=tag) for tag in "ab"]
-    shop.runtime.job_size = 2
+    shop.runtime.job_pace.size = 2
     steps_of = list[int]()
     database = shop.database
     while ids := database.read(lambda c: rows.running(c, database)):

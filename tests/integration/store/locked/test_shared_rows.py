@@ -25,6 +25,7 @@ from outbox.store.control.counter import CRASHING, UNKNOWN, put_if_free
 from outbox.store.control.rate_limits import correct_buckets, seconds_until_open, take
 from outbox.store.queries.crashing import prepare_mark
 from outbox.store.transitions.rescue import RESCUED
+from outbox.worker.sweep import NOTE_HALTED
 from tests.integration.store.leases import in_flight
 from tests.integration.store.locks import OURS, ROUTES, SENT, UNTOUCHED, in_time, vanished
 from tests.support.servers.smtp.catcher import Catcher
@@ -196,7 +197,7 @@ def test_where_the_breaker_of_a_halted_server_is_locked_the_others_emails_go_out
             write_both(motion)
             in_time(motion.beat, session)
             assert standing(shop) == {SENT: sent, UNTOUCHED: sent}
-            shop.runtime.noted_until = 0.0
+            shop.runtime.seldom.forget(NOTE_HALTED)
     motion.until_empty()
     assert standing(shop) == {SENT: 20}
     assert halted(shop) == set()
