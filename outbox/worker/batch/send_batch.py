@@ -17,12 +17,13 @@ from ..process import shutdown
 from ..process.renewable import renewable
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
+from ..together.calm import ASK_EVERY
 from .batch_end import BatchEnd, BatchReport
 from .batch_results import Results
 from .cleanup import Cleanup
 from .sending import Sending
 from .server_choice import ServerChoice
-from .throttle import LOOK, return_relaned
+from .throttle import return_relaned
 
 _log = logging.getLogger("outbox")
 
@@ -106,10 +107,10 @@ def _pause() -> None:
 
     A shutdown ends it.
     """
-    for _ in range(round(CUT_OFF_PAUSE / LOOK)):
+    for _ in range(round(CUT_OFF_PAUSE / ASK_EVERY)):
         if shutdown.requested():
             return
-        time.sleep(LOOK)
+        time.sleep(ASK_EVERY)
 
 
 def _heartbeat(runtime: Runtime, token: UUID, began: float) -> Heartbeat:

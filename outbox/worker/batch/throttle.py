@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 from math import inf
 from types import MappingProxyType
@@ -28,17 +29,11 @@ from ..capacity.claimable import Mine, gives_way
 from ..process import shutdown
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
+from ..together.calm import ASK_EVERY, pause_after
 
 PATIENCE = 2.0
 """Seconds that a window waits for its permits. They are more than `claim_plan.AHEAD`, so that a
 batch which was claimed shortly before its lane opens is not given back."""
-
-LOOK = 0.1
-"""Seconds between two checks for urgent email and for a shutdown while a batch goes on."""
-
-
-MOST_CALM = 10
-"""The most looks' time for which a way does not ask, while email waits that cannot go for it."""
 
 
 class Throttle:
@@ -62,8 +57,8 @@ class Throttle:
         most = runtime.lanes.max_window(batch.lane)
         self.window_limit = inf if most is None else most
         """How many recipients a window may have; one email may have more."""
-        self._waits = _Look(runtime.clock, after=LOOK)
-        self._stirs = _Look(runtime.clock)
+        self._yield_answer = _RecentAnswer(runtime.clock, after=ASK_EVERY)
+        self._urgent_answer = _RecentAnswer(runtime.clock)
 
     def permit(
         self,
@@ -92,7 +87,7 @@ class Throttle:
                 return False
             if not waited:
                 before_wait()
-            seconds = min(seconds, LOOK)
+            seconds = min(seconds, ASK_EVERY)
             self._pause(seconds)
             waited += seconds
         return True
@@ -114,36 +109,15 @@ class Throttle:
     def must_yield(self) -> bool:
         """Return whether to give the rest of the batch back, because more urgent email waits.
 
-        It is called between windows. All batches of a process ask the database at most ten times a
-        second while nothing waits. Where something does, each asks for itself: once one has given
-        way, the others need not. A batch that has just begun does not ask yet: its sweep saw that
-        email, and would claim the batch again.
+        It is called between windows, and asks the database seldom (see `Calm`). A batch that has
+        just begun does not ask yet: its sweep saw that email, and would claim the batch again.
         """
-        runtime, now = self._runtime, self._runtime.clock()
-        calm_until = max(runtime.calm_until, runtime.calm_ways.get(self._way, 0.0))
-        if self._priority is Priority.URGENT or now < calm_until:
+        if self._priority is Priority.URGENT or self._runtime.calm.holds(self._way):
             return False
-        return self._waits.at(self._must_wait)
+        return self._yield_answer.now(self._ask_to_yield)
 
-    def _must_wait(self) -> bool:
-        runtime, begun = self._runtime, self._runtime.clock()
-        runtime.calm_until = begun + LOOK  # the others need not ask meanwhile
-        waits = is_for_all = True
-        try:
-            waits, is_for_all = gives_way(runtime, self._mine)
-        finally:
-            ended = runtime.clock()
-            pause = 0.0 if waits else _pause_after(ended - begun)
-            runtime.calm_until = ended + pause if is_for_all and pause else 0.0
-            if not is_for_all and not waits:
-                self._calm_way(ended, pause)
-        return waits
-
-    def _calm_way(self, now: float, pause: float) -> None:
-        """Have the batches of this way ask later; of many ways each does so less often."""
-        calm = {way: until for way, until in list(self._runtime.calm_ways.items()) if until > now}
-        calm[self._way] = now + pause * min(MOST_CALM, 1 + len(calm))
-        self._runtime.calm_ways = calm
+    def _ask_to_yield(self) -> bool:
+        return self._runtime.calm.ask(self._way, partial(gives_way, self._runtime, self._mine))
 
     def _must_end(self) -> bool:
         return shutdown.requested() or not self._holds() or self.must_yield()
@@ -156,7 +130,7 @@ class Throttle:
 
     def _share(self, wants: Wants) -> Wants:
         """Return bulk's own buckets, which limit bulk to its share while urgent email is active."""
-        if self._priority is not Priority.BULK or not self._stirs.at(
+        if self._priority is not Priority.BULK or not self._urgent_answer.now(
             lambda: is_urgent_active(self._database, self._lanes, self._lane)
         ):
             return {}
@@ -169,29 +143,20 @@ class Throttle:
         }
 
 
-class _Look:
-    """An answer of the database that may be a moment old.
-
-    A look that takes long, as with thousands of lanes on MariaDB, is made less often. So looks take
-    a tenth of a batch's time at most.
-    """
+class _RecentAnswer:
+    """The database's last answer to a question, which may be a moment old."""
 
     def __init__(self, clock: Callable[[], float], *, after: float = 0.0) -> None:
         self._clock = clock
         self._until = clock() + after
         self._answer = False
 
-    def at(self, look: Callable[[], bool]) -> bool:
+    def now(self, ask: Callable[[], bool]) -> bool:
         if (begun := self._clock()) >= self._until:
-            self._answer = until_written(look)
+            self._answer = until_written(ask)
             ended = self._clock()
-            self._until = ended + _pause_after(ended - begun)
+            self._until = ended + pause_after(ended - begun)
         return self._answer
-
-
-def _pause_after(seconds: float) -> float:
-    """Return the seconds until the next look, after one that took so many."""
-    return max(LOOK, 9 * seconds)
 
 
 def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:

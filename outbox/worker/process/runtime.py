@@ -23,7 +23,6 @@ from ...domain.config.settings import Settings
 from ...domain.delivery.reach import Reach
 from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
-from ...domain.scheduling.claim_plan import LaneKey
 from ...domain.scheduling.lanes import Lanes
 from ...store.connection.database import Database
 from ...store.connection.drivers import in_memory
@@ -37,6 +36,7 @@ from ..broker.queues import MOST_SENDS, SWEEP_QUEUE
 from ..email_signals import Receivers
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
+from ..together.calm import Calm
 from ..together.job_pace import JobPace
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
@@ -94,8 +94,7 @@ class Runtime:
         self.slots = Slots(lambda: self.settings.slots, lambda: self.database, lambda: self.clock())
         self.last_tasks = LastTasks()
         self.seldom = Seldom(lambda: self.clock())
-        self.calm_until = 0.0  # until then no urgent email waits, as a batch of this process saw
-        self.calm_ways = dict[LaneKey, float]()  # and none to which a batch of this way gives way
+        self.calm = Calm(lambda: self.clock())
         self.has_jobs = False  # as the last sweep of this process saw it
         self.has_rescued = False  # the last sweep of this process freed emails after its look
         self.job_pace = JobPace()

@@ -8,8 +8,9 @@ from sqlalchemy import select, update
 from outbox import Priority
 from outbox.store.control.passed_over import pass_over
 from outbox.store.queries.sweep import preemption
-from outbox.worker.batch.throttle import LOOK, Throttle
+from outbox.worker.batch.throttle import Throttle
 from outbox.worker.capacity.claimable import Mine, are_left
+from outbox.worker.together.calm import ASK_EVERY
 from tests.integration.store.queries.test_lanes import bulk, swept
 from tests.support.shop.giving_way import gives_way
 from tests.support.shop.motion import server
@@ -135,5 +136,5 @@ def test_a_batch_that_may_not_give_way_silences_no_other(shops: Shops) -> None:
     others, mine = (Throttle(shop.runtime, one) for one in (wide, narrow))
     now[0] += 1.0  # both may ask, and the one that cannot give way is first
     assert [others.must_yield(), mine.must_yield()] == [False, True]
-    calm_until = shop.runtime.calm_ways[wide.lane, wide.priority]
-    assert calm_until >= now[0] + LOOK, "its like need not ask for a while"
+    calm_until = shop.runtime.calm._ways_until[wide.lane, wide.priority]
+    assert calm_until >= now[0] + ASK_EVERY, "its like need not ask for a while"

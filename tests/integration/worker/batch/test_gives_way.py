@@ -13,8 +13,8 @@ from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control import circuit_breaker, pause
 from outbox.store.control.rate_limits import take
 from outbox.store.queries.sweep import preemption
-from outbox.worker.batch.throttle import LOOK
 from outbox.worker.process import shutdown
+from outbox.worker.together.calm import ASK_EVERY
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, server, standing, write
 from tests.support.shop.shop import Shop, Shops
@@ -163,5 +163,5 @@ def test_a_batch_does_not_give_way_before_it_has_begun(shops: Shops, catcher: Ca
     write(shop, 3)
     take(shop.database, {"all": (Rate(2, 1), 1)})
     until_sent = 1.5  # seconds, at two emails a second
-    assert motion.beat() <= 5 + until_sent / LOOK
+    assert motion.beat() <= 5 + until_sent / ASK_EVERY
     assert standing(shop)[SENT] >= 1

@@ -14,9 +14,10 @@ from outbox import Priority, Status
 from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
 from outbox.store.control.rate_limits import take
 from outbox.store.records import ClaimedEmail
-from outbox.worker.batch.throttle import LOOK, PATIENCE, Throttle, return_relaned
+from outbox.worker.batch.throttle import PATIENCE, Throttle, return_relaned
 from outbox.worker.process import shutdown
 from outbox.worker.sweep import sweep
+from outbox.worker.together.calm import ASK_EVERY
 from tests.integration.worker.batch.started import batch, statements
 from tests.support.shop.lag import lag
 from tests.support.shop.pauses import Pauses, Together, stand_still
@@ -203,7 +204,7 @@ def test_workers_together_keep_to_the_rate(shops: Shops) -> None:
             future.result()
     all_but_the_last = (23 * 4) / 50
     assert pause.moved + time.monotonic() - began >= all_but_the_last - SLACK
-    assert pause.moved <= all_but_the_last + MARGIN + LOOK, "permits were left lying"
+    assert pause.moved <= all_but_the_last + MARGIN + ASK_EVERY, "permits were left lying"
 
 
 def test_a_batch_is_claimed_again_after_it_was_given_back_only_when_its_lane_opens(
