@@ -9,11 +9,7 @@ from typing import NamedTuple
 
 from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import InFlight, LaneKey, contenders
-from ...store.queries.sweep.preemption import (
-    is_any_left,
-    should_yield_bulk,
-    should_yield_to_urgent,
-)
+from ...store.queries.sweep.preemption import YieldQuestion
 from ...store.queries.sweep.sweep_snapshot import COUNTED, Snapshot, read_snapshot
 from ...store.records import Batch
 from ..process.runtime import Runtime
@@ -99,24 +95,14 @@ def gives_way(runtime: Runtime, mine: Mine | None = None) -> Answer:
     """Return whether a batch, or other work, gives way to more urgent email."""
     priority = Priority.BULK if mine is None else mine.priority
     plan = Claimable(runtime, mine, [one for one in Priority if one < priority])
+    question = YieldQuestion(runtime.database, runtime.lanes, runtime.routes, plan)
     is_bulk = mine is not None and priority is Priority.BULK
-    ask = should_yield_bulk if is_bulk else should_yield_to_urgent
-    waits = ask(
-        runtime.database,
-        runtime.lanes,
-        slots=runtime.slots(),
-        routes=runtime.routes,
-        claimable=plan,
-    )
-    return Answer(waits, not plan.was_asked)
+    ask = question.bulk_yields if is_bulk else question.yields_to_urgent
+    return Answer(ask(slots=runtime.slots()), not plan.was_asked)
 
 
 def are_left(runtime: Runtime, mine: Mine | None = None) -> bool:
     """Return whether an email could go, over any server, that no process has been free to take."""
-    return is_any_left(
-        runtime.database,
-        runtime.lanes,
-        routes=runtime.routes,
-        term=runtime.settings.lease,
-        claimable=Claimable(runtime, mine),
-    )
+    plan = Claimable(runtime, mine)
+    question = YieldQuestion(runtime.database, runtime.lanes, runtime.routes, plan)
+    return question.is_any_left(term=runtime.settings.lease)

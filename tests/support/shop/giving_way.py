@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from outbox import Priority
-from outbox.store.queries.sweep.preemption import should_yield_bulk, should_yield_to_urgent
+from outbox.store.queries.sweep.preemption import YieldQuestion
 from outbox.worker.capacity.claimable import Claimable, Mine
 from tests.support.shop.shop import Shop
 
@@ -17,15 +17,8 @@ def gives_way(
     emails: int = 1,
 ) -> bool:
     """Return whether a batch of this lane and priority is to give way."""
-    ask = should_yield_bulk if priority is Priority.BULK else should_yield_to_urgent
-    return ask(
-        shop.database,
-        shop.runtime.lanes,
-        slots=slots,
-        routes=shop.runtime.routes,
-        claimable=Claimable(
-            shop.runtime,
-            Mine(lane, priority, emails),
-            [one for one in Priority if one < priority],
-        ),
-    )
+    more_urgent = [one for one in Priority if one < priority]
+    plan = Claimable(shop.runtime, Mine(lane, priority, emails), more_urgent)
+    question = YieldQuestion(shop.database, shop.runtime.lanes, shop.runtime.routes, plan)
+    ask = question.bulk_yields if priority is Priority.BULK else question.yields_to_urgent
+    return ask(slots=slots)

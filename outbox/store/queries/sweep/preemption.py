@@ -41,12 +41,12 @@ _LONG = 1.0
 
 _URGENT = Priority.URGENT
 
-Claimable = Callable[[Set[LaneKey]], Collection[LaneKey]]
+AskClaimable = Callable[[Set[LaneKey]], Collection[LaneKey]]
 """Returns the ways whose emails a sweep would claim if the batch that asks ended, without those it
 is given. It is asked only where email waits: its rate may be in flight already, or its server full.
 """
 
-_AGAIN = 3
+_MOST_ASKED = 3
 """How often it is asked at most, where other transactions have locked the emails of its answer."""
 
 
@@ -73,74 +73,92 @@ def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     )
 
 
-def should_yield_to_urgent(
-    database: Database, lanes: Lanes, *, slots: int, routes: Routes, claimable: Claimable
-) -> bool:
-    """Return whether urgent email could go, but lacks a free slot or a process to claim it.
+class YieldQuestion:
+    """Asks whether other email gives way to email that a sweep would claim.
 
-    It could not go if `routes` give it only servers that are halted or whose rates are used up, or
+    It would not go if `routes` give it only servers that are halted or whose rates are used up, or
     if it is not `claimable`.
-
-    An urgent batch whose task has not started yet waits too. It does not count as holding a slot:
-    once one batch has given way to it, the others need not. If it stays unstarted, some worker has
-    fetched the task while all its processes are busy. Then every batch gives way. Every batch also
-    gives way if urgent email stays unclaimed although a slot is free. Then every process is busy,
-    and none is left to sweep.
     """
-    return _urgent_lacks(database, _look(database, _waits), lanes, slots, routes, claimable)
 
+    def __init__(
+        self, database: Database, lanes: Lanes, routes: Routes, claimable: AskClaimable
+    ) -> None:
+        self._database = database
+        self._lanes = lanes
+        self._routes = routes
+        self._claimable = claimable
 
-def should_yield_bulk(
-    database: Database, lanes: Lanes, *, slots: int, routes: Routes, claimable: Claimable
-) -> bool:
-    """Return whether bulk gives way: to urgent email as above, or to normal email.
+    def yields_to_urgent(self, *, slots: int) -> bool:
+        """Return whether urgent email could go, but lacks a free slot or a process to claim it.
 
-    Normal email lacks a place only while no batch but bulk goes on: it needs one slot that is free,
-    and one process. So bulk may take all of them while nothing else waits.
-    """
-    found = _look(database, _waits_for_bulk)
-    if _urgent_lacks(database, found, lanes, slots, routes, claimable):
-        return True
-    if _number(found, "others"):
+        An urgent batch whose task has not started yet waits too. It does not count as holding a
+        slot: once one batch has given way to it, the others need not. If it stays unstarted, some
+        worker has fetched the task while all its processes are busy. Then every batch gives way.
+        Every batch also gives way if urgent email stays unclaimed although a slot is free. Then
+        every process is busy, and none is left to sweep.
+        """
+        return self._urgent_lacks(_look(self._database, _waits), slots)
+
+    def bulk_yields(self, *, slots: int) -> bool:
+        """Return whether bulk gives way: to urgent email as above, or to normal email.
+
+        Normal email lacks a place only while no batch but bulk goes on: it needs one slot that is
+        free, and one process. So bulk may take all of them while nothing else waits.
+        """
+        found = _look(self._database, _waits_for_bulk)
+        if self._urgent_lacks(found, slots):
+            return True
+        if _number(found, "others"):
+            return False
+        if _number(found, "kept"):
+            return True
+        seconds = 0.0 if _number(found, "bulk") >= slots else _UNCLAIMED
+        # Only now, because normal email may wait in thousands of lanes.
+        return self._has_waited(_look(self._database, _normal), Priority.NORMAL, seconds)
+
+    def is_any_left(self, *, term: float) -> bool:
+        """Return whether an email could go, and no process has been free to take it up.
+
+        It is due and unclaimed, or its batch was not started. Or its worker is lost, and no sweep
+        has come by to rescue it: a lease that was seen to have run out is judged `term` seconds
+        later.
+        """
+        found = _look(self._database, _all, term)
+        if _number(found, "unstarted") or _number(found, "lost"):
+            return True
+        return any(self._has_waited(found, priority, _LEFT) for priority in Priority)
+
+    def _urgent_lacks(self, found: Findings, slots: int) -> bool:
+        names = ("holding", "published", "stuck")
+        holding, published, stuck = (_number(found, name) for name in names)
+        if stuck or (published and holding >= slots):
+            return True
+        return self._has_waited(found, _URGENT, 0.0 if holding >= slots else _UNCLAIMED)
+
+    def _has_waited(self, found: Findings, priority: Priority, seconds: float) -> bool:
+        """Return whether an email that a sweep would claim has been due for so many seconds."""
+        if priority in found.paused:
+            return False
+        due = {lane: age for lane, age in self._ages(found, priority).items() if age >= seconds}
+        locked = set[LaneKey]()
+        for _ in range(_MOST_ASKED if due else 0):
+            ways = self._claimable(locked)
+            could_go = {lane: age for lane, age in due.items() if (lane, priority) in ways}
+            if not could_go or _is_any_due(self._database, could_go, priority, seconds):
+                return bool(could_go)
+            locked |= {(lane, priority) for lane in could_go}
         return False
-    if _number(found, "kept"):
-        return True
-    seconds = 0.0 if _number(found, "bulk") >= slots else _UNCLAIMED
-    # Only now, because normal email may wait in thousands of lanes.
-    normal = _look(database, _normal)
-    return _has_waited(database, normal, lanes, routes, Priority.NORMAL, seconds, claimable)
 
-
-def is_any_left(
-    database: Database, lanes: Lanes, *, routes: Routes, term: float, claimable: Claimable
-) -> bool:
-    """Return whether an email could go, and no process has been free to take it up.
-
-    It is due and unclaimed, or its batch was not started. Or its worker is lost, and no sweep has
-    come by to rescue it: a lease that was seen to have run out is judged `term` seconds later.
-    """
-    found = _look(database, _all, term)
-    if _number(found, "unstarted") or _number(found, "lost"):
-        return True
-    return any(
-        _has_waited(database, found, lanes, routes, priority, _LEFT, claimable)
-        for priority in Priority
-    )
-
-
-def _urgent_lacks(
-    database: Database,
-    found: Findings,
-    lanes: Lanes,
-    slots: int,
-    routes: Routes,
-    claimable: Claimable,
-) -> bool:
-    holding, published, stuck = (_number(found, name) for name in ("holding", "published", "stuck"))
-    if stuck or (published and holding >= slots):
-        return True
-    seconds = 0.0 if holding >= slots else _UNCLAIMED
-    return _has_waited(database, found, lanes, routes, _URGENT, seconds, claimable)
+    def _ages(self, found: Findings, priority: Priority) -> Mapping[str, float]:
+        """Return what `_waiting` does, without the lanes whose emails may not go now."""
+        lags = {**found.lags, **rate_limits.avoided(self._database)}
+        halted = {row.name for row in found["halted"]} | set(full_for_now(self._database))
+        return {
+            lane: age
+            for lane, age in _waiting(found, priority).items()
+            if not self._lanes.is_closed(lane, lags, AHEAD)
+            and _is_usable(lane, self._routes, lags, halted)
+        }
 
 
 def _waits(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
@@ -220,35 +238,6 @@ def _waiting(found: Findings, priority: Priority) -> Mapping[str, float]:
 
 def _number(found: Findings, what: str) -> int:
     return int(found[what][0].number)
-
-
-def _has_waited(
-    database: Database,
-    found: Findings,
-    lanes: Lanes,
-    routes: Routes,
-    priority: Priority,
-    seconds: float,
-    claimable: Claimable,
-) -> bool:
-    """Return whether an email that a sweep would claim has been due for so many seconds."""
-    if priority in found.paused:
-        return False
-    lags = {**found.lags, **rate_limits.avoided(database)}
-    halted = {row.name for row in found["halted"]} | set(full_for_now(database))
-    ages = {
-        lane: age
-        for lane, age in _waiting(found, priority).items()
-        if not lanes.is_closed(lane, lags, AHEAD) and _is_usable(lane, routes, lags, halted)
-    }
-    due, locked = {lane: age for lane, age in ages.items() if age >= seconds}, set[LaneKey]()
-    for _ in range(_AGAIN if due else 0):
-        ways = claimable(locked)
-        could_go = {lane: age for lane, age in due.items() if (lane, priority) in ways}
-        if not could_go or _is_any_due(database, could_go, priority, seconds):
-            return bool(could_go)
-        locked |= {(lane, priority) for lane in could_go}
-    return False
 
 
 def _is_any_due(
