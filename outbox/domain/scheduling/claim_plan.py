@@ -10,15 +10,11 @@ from math import inf
 from types import MappingProxyType
 
 from ..priority import Priority
-from .lanes import HORIZON, Lanes, route_of_lane
+from .lanes import AHEAD, HORIZON, Lanes, route_of_lane
 from .token_bucket import SLACK
 
 AGED = 60.0
 """Seconds of waiting after which an email may be claimed even though all slots are taken."""
-
-AHEAD = 1.0
-"""A lane is claimed from this many seconds before its bucket opens, so that a batch stands ready
-and waits for its permit. Where the bucket stays closed for longer, emails wait in the table."""
 
 _SOONEST = 0.05
 """The least seconds to the next sweep: the hosts' clocks and the database's differ."""

@@ -29,6 +29,10 @@ _DOMAIN = "domain:"
 _KNOWN = 10_000
 """The most lanes whose buckets are cached. The lanes' names come from rows of any version."""
 
+AHEAD = 1.0
+"""A lane is claimed from this many seconds before its bucket opens, so that a batch stands ready
+and waits for its permit. Where the bucket stays closed for longer, emails wait in the table."""
+
 HORIZON = 2.0
 """Seconds' worth of permits that may be claimed at a time. The rest waits in the table."""
 
@@ -106,9 +110,9 @@ class Lanes:
         """Return whether two lanes draw on a common bucket, or are the same lane."""
         return lane == other or not self.buckets(lane).keys().isdisjoint(self.buckets(other))
 
-    def is_closed(self, lane: str, lags: Mapping[str, float], most: float = 0.0) -> bool:
-        """Return whether a bucket of this lane has a lag of more than `most` seconds."""
-        return any(lags.get(name, -inf) > most for name in self.buckets(lane))
+    def is_closed(self, lane: str, lags: Mapping[str, float]) -> bool:
+        """Return whether a bucket of this lane has a lag of more than `AHEAD` seconds."""
+        return any(lags.get(name, -inf) > AHEAD for name in self.buckets(lane))
 
     def max_window(self, lane: str) -> int | None:
         """Return the most permits for one window of this lane; None where nothing limits it."""

@@ -18,8 +18,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import AHEAD
-from ...domain.scheduling.lanes import PermitCost, Wants
+from ...domain.scheduling.lanes import AHEAD, PermitCost, Wants
 from ...domain.scheduling.token_bucket import MARGIN, Rate
 from ...store.control.rate_limits import take
 from ...store.queries.sweep.preemption import is_urgent_active
@@ -32,7 +31,7 @@ from ..process.runtime import Runtime
 from ..together.calm import ASK_EVERY, pause_after
 
 PATIENCE = 2.0
-"""Seconds that a window waits for its permits. They are more than `claim_plan.AHEAD`, so that a
+"""Seconds that a window waits for its permits. They are more than `lanes.AHEAD`, so that a
 batch which was claimed shortly before its lane opens is not given back."""
 
 

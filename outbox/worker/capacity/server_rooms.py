@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from ...domain.config.servers import ServerSettings
-from ...domain.scheduling.claim_plan import AHEAD
-from ...domain.scheduling.lanes import route_of_lane
+from ...domain.scheduling.lanes import AHEAD, route_of_lane
 from ...store.control.connection_caps import full_for_now
 from ...store.queries.sweep import server_limits
 from ...store.queries.sweep.sweep_snapshot import Snapshot

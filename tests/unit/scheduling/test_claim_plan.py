@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from outbox.domain.priority import Priority
 from outbox.domain.scheduling.claim_plan import (
-    AHEAD,
     ClaimRequest,
     DueEmails,
     InFlight,
@@ -19,7 +18,7 @@ from outbox.domain.scheduling.claim_plan import (
     next_opening,
     plan_claims,
 )
-from outbox.domain.scheduling.lanes import Lanes
+from outbox.domain.scheduling.lanes import AHEAD, Lanes
 from outbox.domain.scheduling.token_bucket import Rate
 
 U, N, B = Priority.URGENT, Priority.NORMAL, Priority.BULK

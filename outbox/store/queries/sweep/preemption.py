@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, CompoundSelect, Select, func, union_all
 from ....domain.config.routing import Routes
 from ....domain.delivery.breaker_timing import BreakerState
 from ....domain.priority import Priority
-from ....domain.scheduling.claim_plan import AHEAD, LaneKey
-from ....domain.scheduling.lanes import Lanes, route_of_lane
+from ....domain.scheduling.claim_plan import LaneKey
+from ....domain.scheduling.lanes import AHEAD, Lanes, route_of_lane
 from ...connection.database import Database
 from ...control import rate_limits
 from ...control.connection_caps import full_for_now
@@ -156,7 +156,7 @@ class YieldQuestion:
         return {
             lane: age
             for lane, age in _waiting(found, priority).items()
-            if not self._lanes.is_closed(lane, lags, AHEAD)
+            if not self._lanes.is_closed(lane, lags)
             and _is_usable(lane, self._routes, lags, halted)
         }
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from ....domain.config.servers import ServerSettings
 from ....domain.jobs.order import JobState
 from ....domain.priority import Priority
-from ....domain.scheduling.claim_plan import AHEAD, DueEmails, InFlight, LaneKey
+from ....domain.scheduling.claim_plan import DueEmails, InFlight, LaneKey
 from ....domain.scheduling.lanes import Lanes
 from ....domain.scheduling.token_bucket import SLACK, max_debt
 from ...connection.database import Database
@@ -162,7 +162,7 @@ def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[Lan
         for row in found["way"]
         if row.priority not in paused
         and found.age(row.moment) >= 0.0
-        and not lanes.is_closed(row.name, lags, AHEAD)
+        and not lanes.is_closed(row.name, lags)
     }
 
 

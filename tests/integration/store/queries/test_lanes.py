@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import event, text, update
 
 from outbox import Priority, Status
-from outbox.domain.scheduling.claim_plan import AGED, AHEAD
+from outbox.domain.scheduling.claim_plan import AGED
+from outbox.domain.scheduling.lanes import AHEAD
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control import pause
 from outbox.store.control.rate_limits import take
