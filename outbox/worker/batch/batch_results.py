@@ -26,7 +26,7 @@ class Results:
         token: UUID,
         *,
         progress: Callable[[], object],
-        holds: Callable[[], bool] = lambda: True,
+        holds: Callable[[], bool],
     ) -> None:
         """`progress` is called while a write waits for the database: the batch is still alive.
 
@@ -40,8 +40,8 @@ class Results:
         self._waiting: list[EmailResult] = []
         self._aside: list[EmailResult] = []  # their rows alone fail: not to be tried again here
         self._is_locked = False  # another transaction had locked a row of the last window
-        self.counted: Callable[[EmailResult, int], None] | None = None
-        self.behind: list[Callable[[], object]] = []  # what is to be called behind the next record
+        self.on_result: Callable[[EmailResult, int], None] | None = None
+        self.after_record: list[Callable[[], object]] = []  # what is called after the next record
         self.settled = 0  # emails whose result is in the table, or waits for it
         self.table_fails = False  # no email of a window opens, and none is to blame
         self.refused: dict[int, Exception] = {}  # by the email whose row can take no result
@@ -50,17 +50,17 @@ class Results:
         """Note a result, to be written with the next `advance`."""
         self._waiting.append(entry)
         self.settled += _settles(entry)
-        if self.counted is not None:
-            self.counted(entry, 1)
+        if self.on_result is not None:
+            self.on_result(entry, 1)
 
     def withdraw(self, ids: Collection[int]) -> frozenset[int]:
         """Take back the unwritten results of these emails; return the ids of those that had one."""
         gone = [entry for entry in self._waiting if entry.email_id in ids]
         self._waiting = [entry for entry in self._waiting if entry.email_id not in ids]
         self.settled -= sum(map(_settles, gone))
-        if self.counted is not None:
+        if self.on_result is not None:
             for entry in gone:
-                self.counted(entry, -1)
+                self.on_result(entry, -1)
         return frozenset(entry.email_id for entry in gone)
 
     @property
@@ -103,25 +103,23 @@ class Results:
         a result that the database refuses, so that its email is not given back as unsent; or of one
         whose row alone fails, which is kept. All others are recorded then, and no window is opened.
         """
-        opened = self._record(following, partial(self._write, patience=patience), patience)
-        while self.behind:
-            self.behind.pop()()
+        opened = self._record(following, patience)
+        while self.after_record:
+            self.after_record.pop()()
         if self.refused:
             raise next(iter(self.refused.values()))
         return opened
 
-    def _record(
-        self, following: Sequence[int], write: Callable[..., WriteResult], patience: float
-    ) -> frozenset[int]:
+    def _record(self, following: Sequence[int], patience: float) -> frozenset[int]:
         # With others only if no row of its own is known to hold them up, and there is time.
         alone = self._is_locked or patience < inf
         following = () if self.refused else following
         try:
-            done = write(self._waiting, following, alone=alone, ends=may_be_of_a_row)
+            done = self._write(self._waiting, following, alone=alone, patience=patience)
         except Exception as error:
             if not may_be_of_a_row(error):
                 raise
-            one = partial(write, alone=True, ends=may_be_of_a_row)
+            one = partial(self._write, alone=True, patience=patience)
             self._record_each(partial(one, following=()), patience)
             following = () if self.refused else following
             return self._open_each(following, partial(one, ()), patience)
@@ -209,7 +207,6 @@ class Results:
         *,
         alone: bool,
         patience: float,
-        ends: Callable[[BaseException], bool] = is_refusal,
     ) -> WriteResult:
         first = [] if alone else [self._together]
 
@@ -218,7 +215,9 @@ class Results:
             together = first.pop() if first else None
             return self._advance(results, following, together=together)
 
-        return until_written(write, meanwhile=self._progress, patience=patience, ends=ends)
+        return until_written(
+            write, meanwhile=self._progress, patience=patience, ends=may_be_of_a_row
+        )
 
 
 def _settles(entry: EmailResult) -> bool:

@@ -51,7 +51,7 @@ class Cleanup:
     def _clean_up(self, error: BaseException) -> None:
         self._is_done = True  # a process that is ended has no time for it again, in an outer block
         patience = inf if isinstance(error, Exception) else HASTE
-        behind, self._results.behind = self._results.behind, []
+        after_record, self._results.after_record = self._results.after_record, []
         if self.relief is not None:  # else the rescue would take these for emails in doubt
             for entry in self.relief.take():
                 self._results.add(entry)
@@ -61,7 +61,7 @@ class Cleanup:
         rest_is_innocent = self.is_over or is_known or self._results.table_fails
         if rest_is_innocent or shutdown.is_nobodys_fault(error):
             self._give_back(patience)
-        for call in behind:
+        for call in after_record:
             call()
         self._leave_reply()
 

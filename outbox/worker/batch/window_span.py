@@ -78,16 +78,16 @@ class _Recorded:
                 (email.traceparent for email in self._emails),
             )
             self._is_counting = self._span is not None and self._span.is_recording
-            self._results.counted = self._count if self._is_counting else None
+            self._results.on_result = self._count if self._is_counting else None
 
     def end(self, error: BaseException | None = None) -> None:
-        self._results.counted = None
+        self._results.on_result = None
         if self._span is None:
             return
         with harmless():
             told = (self._attributes(), self._error(error)) if self._is_counting else ({}, None)
             # An exporter may run at its end. The results are known, and do not wait for that.
-            self._results.behind.append(harmless()(self._span.leave(*told)))
+            self._results.after_record.append(harmless()(self._span.leave(*told)))
 
     def _count(self, entry: EmailResult, by: int) -> None:
         if not entry.outcome.again:  # else another result of this email follows

@@ -1,1 +1,1 @@
-"""What the tasks of one process do together: sweep, record their results, and what one does for all."""
+"""What the tasks of one process share: sweeps, records, and what one has done or asked for all."""

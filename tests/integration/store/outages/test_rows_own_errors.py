@@ -142,7 +142,9 @@ def test_no_result_is_given_up_while_all_of_them_fail(
 def test_its_batch_lives_while_each_result_is_tried_alone(shop: Shop, code: str) -> None:
     ids = [shop.enqueue(address).id for address in addresses(8)]
     made, lives = shop.started(), list[bool]()
-    results = Results(shop.runtime, made.token, progress=lambda: lives.append(True))
+    results = Results(
+        shop.runtime, made.token, progress=lambda: lives.append(True), holds=lambda: True
+    )
     assert results.record_and_open(ids[:4]) == {*ids[:4]}
     for email_id in ids[:4]:
         results.add(sent(email_id))
