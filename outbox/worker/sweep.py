@@ -38,7 +38,7 @@ NOTE_HALTED = "note its halted servers"
 _NOTED = 3600.0
 """Seconds until a process notes again that its halted servers are still configured."""
 
-AGAIN = 3
+MAX_REPLANS = 3
 """How often a sweep plans again at most, where it could claim less than it had planned."""
 
 
@@ -60,12 +60,12 @@ def sweep(
         return 0
     runtime.has_rescued = snapshot.overdue and _rescues(runtime)
     if snapshot.expired:
-        _aside("expire", lambda: expire(database))
+        _try_to("expire", lambda: expire(database))
     if snapshot.ahead:
-        _aside("correct its rate limits", lambda: correct_buckets(database, snapshot.ahead))
+        _try_to("correct its rate limits", lambda: correct_buckets(database, snapshot.ahead))
     if snapshot.set_back:
         term = runtime.settings.lease
-        _aside("correct moments to come", lambda: correct_moments(database, term))
+        _try_to("correct moments to come", lambda: correct_moments(database, term))
     _note_halted_servers(runtime, snapshot)
     claims = _claims(runtime, snapshot, slots)
     for made in claims:
@@ -96,14 +96,14 @@ def _rescues(runtime: Runtime) -> bool:
     """Rescue; return whether any email was judged."""
     found: list[Rescued] = []
     look = partial(rescue, runtime.database, runtime.settings, random=runtime.random)
-    _aside("rescue", lambda: found.append(look()))
+    _try_to("rescue", lambda: found.append(look()))
     for done in found:
         if done.leases or done.emails:
             log_rescue(leases=done.leases, emails=done.emails, in_doubt=done.in_doubt)
     return any(done.emails for done in found)
 
 
-def _aside(what: str, work: Callable[[], object]) -> None:
+def _try_to(what: str, work: Callable[[], object]) -> None:
     """Do work that no email waits for; log a failure, so that the sweep goes on to its claims."""
     try:
         work()
@@ -148,7 +148,7 @@ def _note_halted_servers(runtime: Runtime, snapshot: Snapshot) -> None:
     """
     halted = [name for name, limit in snapshot.servers.items() if limit is not None and limit < 1]
     if halted and runtime.seldom.is_due(NOTE_HALTED, _NOTED):
-        _aside(NOTE_HALTED, lambda: note_configured(runtime.database, halted))
+        _try_to(NOTE_HALTED, lambda: note_configured(runtime.database, halted))
 
 
 def _contenders(
@@ -176,7 +176,7 @@ def _claims(runtime: Runtime, snapshot: Snapshot, slots: int) -> list[Claim]:
     if locked and _without(snapshot, locked).due:
         # These claims are committed: they are handed out, whatever fails now.
         beside = partial(_claim_beside, runtime, snapshot, slots, locked, claims)
-        _aside("claim beside locked emails", beside)
+        _try_to("claim beside locked emails", beside)
     if failed and not claims:  # no email of any lane passes
         raise failed[0]
     return claims
@@ -191,7 +191,7 @@ def _claim_beside(
     planned for them would stay empty until it ends. If another sweep was faster instead, the new
     snapshot sees its claims.
     """
-    for turn in range(AGAIN):
+    for turn in range(MAX_REPLANS):
         if turn:  # it is not one way only: find all that are locked
             others = _without(snapshot, locked).due
             ordered = sorted(others, key=lambda way: (way[1], -others[way].age))

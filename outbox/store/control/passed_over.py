@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from ..connection.database import Database
 
-AGAIN = 30.0
+RETRY_AFTER = 30.0
 """Seconds until such an email is tried again. One that failed with the database waits as long."""
 
 MOST = 5000
@@ -26,5 +26,5 @@ def passed_over(database: Database) -> frozenset[int]:
 def pass_over(database: Database, ids: Collection[int]) -> None:
     """Note that these emails alone failed."""
     room = max(0, MOST - len(database.failing))
-    until = time.monotonic() + AGAIN
+    until = time.monotonic() + RETRY_AFTER
     database.failing.update((email_id, until) for email_id in sorted(ids)[:room])

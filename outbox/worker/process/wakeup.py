@@ -28,7 +28,7 @@ GAPS = 8
 """How many gaps long a gap becomes. It doubles each time that the last sweep still waits for a
 worker: each look at the queue takes the app's interpreter half a millisecond, and is in vain."""
 
-AGAIN = 60.0
+IDLE_LOOK = 60.0
 """Seconds from one look to the next whether anybody holds the nudge, where nobody wakes it."""
 
 
@@ -145,7 +145,7 @@ def _run(found: weakref.ref[Nudge], wanted: threading.Event) -> None:
     """
     left = 0.0
     while True:
-        wanted.wait(min(left, AGAIN))
+        wanted.wait(min(left, IDLE_LOOK))
         if (nudge := found()) is None:
             return
         left = nudge.publish_if_due()

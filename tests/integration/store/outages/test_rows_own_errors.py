@@ -183,7 +183,7 @@ def test_the_others_are_claimed_and_it_is_tried_again_later(
         caplog.clear()
         assert sweep(shop.runtime, made.append) == 0
         assert not caplog.text, "it is passed over for a while"
-        monkeypatch.setattr(passed_over, "AGAIN", -1.0)
+        monkeypatch.setattr(passed_over, "RETRY_AFTER", -1.0)
         shop.database.failing.clear()
         assert sweep(shop.runtime, made.append) == 0
         assert f"email {ids[0]} first" in caplog.text
