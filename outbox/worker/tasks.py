@@ -79,7 +79,7 @@ def sweep(self: Task[Any, Any]) -> int:
         note_task(runtime)
         if not self.request.get(OWN):
             note_beat(runtime)
-        claimed = go_on(runtime)
+        claimed = sweep_and_send(runtime)
         tell_if_foreign(runtime, self.request.get(ORIGIN))
         if runtime.has_jobs and take_turn(runtime):
             runtime.nudge.wake()
@@ -102,10 +102,10 @@ def send(self: Task[Any, Any], token: str) -> None:
         report = send_batch(runtime, claimed)
         tell_if_foreign(runtime, self.request.get(ORIGIN))
         if report.is_worth_a_sweep and not shutdown.requested():
-            go_on(runtime, since=begun)
+            sweep_and_send(runtime, since=begun)
 
 
-def go_on(runtime: Runtime, *, since: float | None = None) -> int:
+def sweep_and_send(runtime: Runtime, *, since: float | None = None) -> int:
     """Sweep and send as `_claim_and_send` does; then sum the figures up, which no email awaits.
 
     `since`: when the task began to send emails, if it has sent some already. If that took long, a

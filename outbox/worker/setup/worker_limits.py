@@ -112,7 +112,8 @@ def give_time(app: Celery, settings: Settings, *, soft: float | None, hard: floa
 def needed_seconds(settings: Settings) -> float:
     """Return the most seconds that a task takes: its last window, with one slow email in it.
 
-    Behind a batch that took longer than `batch_seconds` it sends no other one: see `tasks.go_on`.
+    Behind a batch that took longer than `batch_seconds` it sends no other one: see
+    `tasks.sweep_and_send`.
     """
     slow = settings.connect_timeout + settings.transaction_timeout + settings.dot_timeout
     return settings.batch_seconds + settings.window_seconds + slow

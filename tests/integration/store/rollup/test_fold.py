@@ -15,7 +15,7 @@ from outbox.store.control import counter
 from outbox.store.rollup import fold as folding
 from outbox.store.rollup.fold import EVERY, fold
 from outbox.worker.fold import IDLE, fold_tallies
-from outbox.worker.tasks import go_on
+from outbox.worker.tasks import sweep_and_send
 from tests.support.shop.recount import counted
 from tests.support.shop.shop import Shop, Shops
 
@@ -215,18 +215,18 @@ def test_an_idle_process_looks_for_tallies_twice_a_minute(shops: Shops) -> None:
     """What its own batches counted is summed up without that wait."""
     shop, now = shops.open(), 1000.0
     shop.runtime.clock = lambda: now
-    go_on(shop.runtime)
+    sweep_and_send(shop.runtime)
     tallied(shop, 1)
     now += IDLE - 1
-    go_on(shop.runtime)
+    sweep_and_send(shop.runtime)
     assert sums(shop) == {}
     now += 1
-    go_on(shop.runtime)
+    sweep_and_send(shop.runtime)
     assert sums(shop) == all_of(1)
     shop.later(EVERY + 1)
     tallied(shop, 1)
     now += EVERY
-    go_on(shop.runtime, since=shop.runtime.clock())
+    sweep_and_send(shop.runtime, since=shop.runtime.clock())
     assert sums(shop) == all_of(2)
 
 
@@ -236,9 +236,9 @@ def test_of_more_tallies_than_fit_an_idle_process_sums_up_the_rest_at_once(
     monkeypatch.setattr(folding, "FOLDED_AT_ONCE", 2)
     shop = shops.open()
     tallied(shop, 1, 1, 1)
-    go_on(shop.runtime)
+    sweep_and_send(shop.runtime)
     assert sums(shop) == all_of(2)
-    go_on(shop.runtime)
+    sweep_and_send(shop.runtime)
     assert sums(shop) == all_of(3)
 
 

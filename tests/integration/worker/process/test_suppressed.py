@@ -9,7 +9,7 @@ from flask import current_app
 
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
-from outbox.worker.tasks import go_on
+from outbox.worker.tasks import sweep_and_send
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
 from tests.support.shop.shell import parsed, runner
@@ -31,7 +31,7 @@ def test_neither_drain_nor_a_worker_speaks_smtp(shop: Shop, catcher: Catcher) ->
     assert drain(shop.runtime) == 0
     motion = Motion(shop=shop)
     assert motion.beat() == 0
-    go_on(shop.runtime)
+    sweep_and_send(shop.runtime)
     assert motion.claims == []
     assert (shop.status(email.id), shop.mail(email.id).attempts) == ("pending", 0)
     assert shop.count(shop.tables.lease) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from outbox import Priority
-from outbox.worker.tasks import go_on
+from outbox.worker.tasks import sweep_and_send
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import standing, write
 from tests.support.shop.shop import Shop, Shops
@@ -36,7 +36,7 @@ def published(
         return True
 
     monkeypatch.setattr(shop.runtime, "publish", publish)
-    go_on(shop.runtime, since=None if spent is None else shop.runtime.clock() - spent)
+    sweep_and_send(shop.runtime, since=None if spent is None else shop.runtime.clock() - spent)
     return queues
 
 
