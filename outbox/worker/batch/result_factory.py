@@ -31,7 +31,7 @@ SLOW_DELAY = 30.0
 """The least seconds until a slow email is due again, after the wait for its reply was ended."""
 
 
-class Unsent(Enum):
+class Unjudged(Enum):
     """Why no server has taken or judged an email of the open window, as far as is known."""
 
     UNTRIED = auto()  # its turn did not come: it goes back, uncharged
@@ -48,7 +48,7 @@ class Outgoing:
     started_at: float  # as in `EmailResult`
     put_off: tuple[RecipientResult, ...] = ()  # recipients whom an earlier transaction put off
     retry_after: float | None = None  # seconds that an earlier transaction named
-    unsent: Unsent = Unsent.UNTRIED  # decides its result if no server takes it
+    unjudged: Unjudged = Unjudged.UNTRIED  # decides its result if no server takes it
     suspected: Transaction | None = None  # the transaction that made it a suspect
     server: str = ""  # the server of that transaction
     blamed_by: frozenset[int] = frozenset()  # emails that this server judged afterwards
@@ -59,15 +59,15 @@ class Outgoing:
             case Verdict.SUSPECT | Verdict.LACKING | Verdict.UNSENT if not is_acquitted:
                 # It may be at fault itself.
                 self.suspected, self.server = transaction, server
-                if self.unsent is not Unsent.BEHIND:
-                    self.unsent = Unsent.SUSPECT
+                if self.unjudged is not Unjudged.BEHIND:
+                    self.unjudged = Unjudged.SUSPECT
             case Verdict.HALT:  # there is no session: nothing new is known of the email
-                if self.unsent is Unsent.BEHIND:
-                    self.unsent = Unsent.UNTRIED if self.suspected is None else Unsent.SUSPECT
+                if self.unjudged is Unjudged.BEHIND:
+                    self.unjudged = Unjudged.UNTRIED if self.suspected is None else Unjudged.SUSPECT
             case _:  # a refusal that is the server's fault: it refuses all alike
-                self.unsent = Unsent.BEHIND
+                self.unjudged = Unjudged.BEHIND
         if transaction.given_up:  # the server might still have taken it: no crash is charged
-            self.unsent, self.retry_after = Unsent.BEHIND, SLOW_DELAY
+            self.unjudged, self.retry_after = Unjudged.BEHIND, SLOW_DELAY
 
 
 class ResultFactory:
@@ -111,14 +111,14 @@ class ResultFactory:
             return result
         return replace(result, outcome=replace(result.outcome, status=Status.PENDING, again=False))
 
-    def unsent(self, out: Outgoing) -> EmailResult:
+    def unjudged(self, out: Outgoing) -> EmailResult:
         """Return the result of an email that no server took or judged for itself."""
-        if out.unsent is Unsent.UNTRIED:
+        if out.unjudged is Unjudged.UNTRIED:
             return self.give_back(out)
-        if out.unsent is Unsent.PASSED_OVER:
+        if out.unjudged is Unjudged.PASSED_OVER:
             # This never ends an email: only its own try can show that it is to blame.
             return self.give_back(out, delay=backoff.passed_over(out.email.waited))
-        suspected = out.suspected if out.unsent is Unsent.SUSPECT else None
+        suspected = out.suspected if out.unjudged is Unjudged.SUSPECT else None
         if suspected is None or _may_drop_all(out, suspected):
             return self._behind(out)
         is_to_blame = bool(out.blamed_by) and suspected.verdict is Verdict.SUSPECT

@@ -18,7 +18,7 @@ from ..process.runtime import Runtime
 from ..process.shutdown import is_nobodys_fault
 from .batch_results import Results
 from .content_reader import NotHeld
-from .result_factory import Outgoing, ResultFactory, Unsent
+from .result_factory import Outgoing, ResultFactory, Unjudged
 from .send_email import EmailSender
 from .server_choice import ServerChoice
 from .throttle import Throttle
@@ -92,7 +92,7 @@ class Window:
             if not self._move_on(tried):
                 break
         for out in (*self.todo.left, *self._parked):
-            self._add_unsent(out)
+            self._add_unjudged(out)
 
     @property
     def is_awaited(self) -> bool:
@@ -111,8 +111,8 @@ class Window:
             diagnosis, rest = self._weigh(out, transaction)
             if diagnosis.is_of_server:
                 self._leave_server(diagnosis)
-            for unsent in self._aside:
-                self._add_unsent(unsent)
+            for passed in self._aside:
+                self._add_unjudged(passed)
             if rest is not None:
                 self._results.add(self._factory.give_back(rest))
         except BaseException as error:
@@ -247,15 +247,15 @@ class Window:
         gone = self._results.withdraw(diagnosis.acquitted)
         acquitted = [out for out in self._done if out.email.id in gone]
         for out in acquitted:
-            out.unsent = Unsent.BEHIND
+            out.unjudged = Unjudged.BEHIND
         for out in self._aside:
             out.blamed_by -= diagnosis.acquitted  # they were not judged for themselves either
             if out.suspected is not None and out.suspected.verdict is Verdict.UNSENT:
-                out.unsent = Unsent.BEHIND  # the server drops every email: no crash is charged
+                out.unjudged = Unjudged.BEHIND  # the server drops every email: no crash is charged
         if diagnosis.kind is Kind.CLASS:
             for out in self.todo.left:
-                if out.unsent is Unsent.UNTRIED:
-                    out.unsent = Unsent.PASSED_OVER
+                if out.unjudged is Unjudged.UNTRIED:
+                    out.unjudged = Unjudged.PASSED_OVER
         self._aside = [*acquitted, *self._aside]
         self._choice.drop()
 
@@ -270,12 +270,12 @@ class Window:
             tried.add(self._choice.server.name)
         return False
 
-    def _add_unsent(self, out: Outgoing) -> None:
+    def _add_unjudged(self, out: Outgoing) -> None:
         """Add the result of an email that no server took or judged for itself."""
-        suspected = out.suspected if out.unsent is Unsent.SUSPECT else None
+        suspected = out.suspected if out.unjudged is Unjudged.SUSPECT else None
         if suspected is not None and suspected.verdict is Verdict.LACKING:
             self._choice.watch_of(out.server).alert_lacking(out.email, suspected)
-        self._results.add(self._factory.unsent(out))
+        self._results.add(self._factory.unjudged(out))
 
     def _end_by(self, error: BaseException) -> None:
         """Give back the emails that surely never left, so that they do not become unknown.
