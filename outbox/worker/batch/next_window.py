@@ -71,7 +71,7 @@ class NextWindow:
 
     def open_session(self, *, anew: bool = False) -> bool:
         """Open a session with the first server that has room; return False where none opens."""
-        while self._choice.begin():
+        while self._choice.take_first():
             if self._is_connected(anew=anew):
                 return True
         return False
@@ -94,9 +94,9 @@ class NextWindow:
         It is None where there is no choice between rates, or every rate needs a wait.
         """
         rates = self._choice.rates
-        for _ in range(self._choice.number if rates else 0):
+        for _ in range(self._choice.servers_left if rates else 0):
             waits = until_written(partial(seconds_until_open, self._runtime.database, rates))
-            if not self._choice.choose(waits):
+            if not self._choice.take_soonest(waits):
                 return []
             if not self._is_connected():
                 continue

@@ -12,7 +12,7 @@ from ...store.control.counter import bump
 from ...store.records import Batch
 from ...store.transitions.start import start
 from ..leases.heartbeat import Heartbeat
-from ..leases.in_hand import taken
+from ..leases.in_hand import take_in_hand
 from ..process import shutdown
 from ..process.renewable import renewable
 from ..process.retry_writes import until_written
@@ -43,7 +43,7 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
     if not runtime.sending_is_off() and runtime.instance.refusal():
         return BatchReport(BatchEnd.COPY)  # a task of the original's, or of a time before a restore
     runtime.database.refuse_busy()  # a wait for the caller's transaction would never end
-    with taken(token) as is_free, renewable(runtime.heartbeats) as is_renewable:
+    with take_in_hand(token) as is_free, renewable(runtime.heartbeats) as is_renewable:
         if not is_renewable:
             until_written(lambda: lease.decline(runtime.database, token))
             return BatchReport(BatchEnd.NO_THREAD)

@@ -261,7 +261,7 @@ class Window:
 
     def _move_on(self, tried: set[str]) -> bool:
         """Take the next server and its permits; return False where no other has any now."""
-        while self.todo.left and self._choice.move(tried):
+        while self.todo.left and self._choice.take_next(tried):
             emails = [out.email for out in self.todo.left]
             if permitted := self._throttle.permit_moved(emails, self._choice.buckets):
                 self._parked += self.todo.left[permitted:]

@@ -82,7 +82,7 @@ class ServerChoice:
         return self._watches[server]
 
     @property
-    def number(self) -> int:
+    def servers_left(self) -> int:
         """How many servers are left to the batch."""
         return len(self._servers)
 
@@ -92,17 +92,16 @@ class ServerChoice:
         left = self._servers.values() if len(self._servers) > 1 else ()
         return {server.bucket: server.rate for server in left if server.rate is not None}
 
-    def begin(self) -> bool:
+    def take_first(self) -> bool:
         """Take the first server that has room; return False where none is left."""
-        names = list(self._servers)
-        return bool(names) and (names[0] == self._taken or self._take(names))
+        return self._take_or_keep(list(self._servers))
 
-    def choose(self, waits: Mapping[str, float]) -> bool:
+    def take_soonest(self, waits: Mapping[str, float]) -> bool:
         """Take the server whose rate lets an email go soonest; return False where none is left."""
         names = sorted(self._servers, key=lambda name: waits.get(self._servers[name].bucket, 0.0))
-        return bool(names) and (names[0] == self._taken or self._take(names))
+        return self._take_or_keep(names)
 
-    def move(self, tried: Collection[str]) -> bool:
+    def take_next(self, tried: Collection[str]) -> bool:
         """Take the next server that was not `tried`, for a part of a window; False where none."""
         names = [name for name in self._servers if name not in tried]
         return bool(names) and self._take(names)
@@ -120,6 +119,10 @@ class ServerChoice:
         """Leave the server for good: no more emails of this batch go over it."""
         if self._taken is not None:
             self._servers.pop(self._taken, None)
+
+    def _take_or_keep(self, names: list[str]) -> bool:
+        """Take the first of these that has room; keep it if the batch has it already."""
+        return bool(names) and (names[0] == self._taken or self._take(names))
 
     def _take(self, names: list[str]) -> bool:
         self._lent.close()

@@ -26,7 +26,7 @@ def is_usable(runtime: Runtime, snapshot: Snapshot, server: ServerSettings) -> b
     return _room(runtime, snapshot, server) > 0
 
 
-def _is_left(runtime: Runtime, server: ServerSettings) -> bool:
+def _is_avoided(runtime: Runtime, server: ServerSettings) -> bool:
     """Return whether this process did not get a row that it needs to send over this server."""
     if runtime.reach.is_halted(server.name):
         return True
@@ -35,7 +35,7 @@ def _is_left(runtime: Runtime, server: ServerSettings) -> bool:
 
 def _room(runtime: Runtime, snapshot: Snapshot, server: ServerSettings) -> float:
     limit, cap = snapshot.servers[server.name], server.connections
-    if limit in (server_limits.OPEN, server_limits.HALF_OPEN) or _is_left(runtime, server):
+    if limit in (server_limits.OPEN, server_limits.HALF_OPEN) or _is_avoided(runtime, server):
         return 0
     # The lane of a route with several servers may be open while the only usable one is over its
     # rate.

@@ -14,7 +14,7 @@ _tasks: dict[UUID, object] = {}
 
 
 @contextmanager
-def taken(token: UUID) -> Iterator[bool]:
+def take_in_hand(token: UUID) -> Iterator[bool]:
     """Take the batch of this token in hand; yield False where another task has it already."""
     task = object()
     is_free = _tasks.setdefault(token, task) is task  # one step, so it needs no lock

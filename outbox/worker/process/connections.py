@@ -38,7 +38,7 @@ class Connections:
         does not exceed it either.
         """
         with self._lock:
-            lent = _taken(self._idle[server.name]) or Connection(server, clock=self._clock)
+            lent = _take_one(self._idle[server.name]) or Connection(server, clock=self._clock)
             self._lent[server.name].add(lent)
         try:
             yield lent
@@ -94,7 +94,7 @@ class Connections:
             return sum(one.has_session for one in (*lent, *idle)), len(lent)
 
 
-def _taken(idle: list[Connection]) -> Connection | None:
+def _take_one(idle: list[Connection]) -> Connection | None:
     """Take a connection out of these, one with a session first; return None if there is none.
 
     A server may refuse further sessions: then only those that are open send.

@@ -229,10 +229,10 @@ def test_a_batch_that_found_no_server_leaves_the_connection_of_another_alone(
         goes_on=lambda: True,
         stays=lambda: True,
     ) as way:
-        assert way.begin()
-        assert not way.move({way.server.name})
+        assert way.take_first()
+        assert not way.take_next({way.server.name})
         way.drop()
-        assert not way.begin()
+        assert not way.take_first()
     with shop.runtime.connections.lend(shop.runtime.servers[0]) as another:
         assert another is way.connection
         assert rested == [another], "before it was put back"
