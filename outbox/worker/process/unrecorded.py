@@ -58,7 +58,7 @@ class Unrecorded:
         )
         write = partial(self._write, token, list(results), gives_back=gives_back)
         if not self._threads.start(write):
-            write(goes_on=_until_the_grace_is_over(), ends_lease=False)
+            write(is_awaited=True)
 
     def wait(self, seconds: float = GRACE) -> bool:
         """Wait so long for all writes before the process ends; return whether all are done.
@@ -73,10 +73,10 @@ class Unrecorded:
         results: list[EmailResult],
         *,
         gives_back: bool,
-        goes_on: Callable[[], bool] = lambda: True,
-        ends_lease: bool = True,
+        is_awaited: bool = False,
     ) -> None:
         pause, wait = threading.Event(), FIRST_WAIT
+        goes_on = _until_the_grace_is_over() if is_awaited else lambda: True
         end = finish if gives_back else record_last
         refused: dict[int, Exception] = {}
         while goes_on():
@@ -95,7 +95,7 @@ class Unrecorded:
                     end = _give_back_the_claimed
             else:
                 results = [entry for entry in results if entry.email_id in done.locked]
-                if not results and not (done.left and ends_lease):
+                if not results and (is_awaited or not done.left):
                     return
 
     def _write_each(
