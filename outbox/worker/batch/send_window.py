@@ -165,9 +165,7 @@ class Window:
         An email that may not leave any more is given back, and says nothing of the server: ASIDE.
         """
         if self._sender.has_expired(out.email):
-            self.todo.current = None
-            self._results.add(self._factory.give_back(out))
-            return ASIDE
+            return self._end_with(self._factory.give_back(out), ASIDE)
         out.started_at = self._factory.now()
         while True:  # more than once where the recipients do not fit one transaction
             self.todo.current = out
@@ -178,28 +176,29 @@ class Window:
                     out.email, self._choice.connection, following, self.todo.at_server()
                 )
             except NotHeld:
-                self.todo.current = None
-                self._results.add(self._factory.give_back(out))
-                return ASIDE
+                return self._end_with(self._factory.give_back(out), ASIDE)
             except MissingKey as lacking:
-                self.todo.current = None
-                self._results.add(self._factory.unreadable(out, lacking.key_id))
-                return JUDGED
+                return self._end_with(self._factory.unreadable(out, lacking.key_id), JUDGED)
             except NoReplyYet as later:
                 self.todo.current, self._awaited = None, (out, later)
                 self._choice.watch.note_unanswered(out.email)
                 return ASIDE
             self.todo.current = None
             if transaction is None:
-                self._results.add(self._factory.damaged(out, self._choice.server.name))
-                return JUDGED
+                damaged = self._factory.damaged(out, self._choice.server.name)
+                return self._end_with(damaged, JUDGED)
             if transaction.verdict is Verdict.UNSENT and not self._sender.may_send(out.email):
-                self._results.add(self._factory.give_back(out))
-                return ASIDE
+                return self._end_with(self._factory.give_back(out), ASIDE)
             diagnosis, rest = self._weigh(out, transaction)
             if rest is None:
                 return diagnosis
             out = rest
+
+    def _end_with(self, result: EmailResult, diagnosis: Diagnosis) -> Diagnosis:
+        """Add the result of the email under way, of which no server's reply tells."""
+        self.todo.current = None
+        self._results.add(result)
+        return diagnosis
 
     def _weigh(self, out: Outgoing, transaction: Transaction) -> tuple[Diagnosis, Outgoing | None]:
         """Return what a transaction tells, and the email's rest, to recipients that are left."""
