@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from celery.bootsteps import StartStopStep
-from celery.signals import worker_init
 from celery.worker import state
 
 from .own_task import OwnTask
+from .worker_steps import add_to_each_worker
 
 
 class GoOn(StartStopStep):  # type: ignore[misc]  # Celery is untyped
@@ -44,8 +44,4 @@ def _hide() -> None:
             request.acknowledged = True
 
 
-def _add(sender: Any, **_: Any) -> None:
-    sender.app.steps["consumer"].add(GoOn)
-
-
-worker_init.connect(_add)
+add_to_each_worker(GoOn)

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from celery.bootsteps import StartStopStep
-from celery.signals import worker_init
+
+from .worker_steps import add_to_each_worker
 
 _RESTORE = "_restore_prefetch_count_after_connection_restart"
 
@@ -32,8 +33,4 @@ class RestoreInLoop(StartStopStep):  # type: ignore[misc]  # Celery is untyped
             setattr(consumer, _RESTORE, partial(consumer.call_soon, restore))
 
 
-def _add(sender: Any, **_: Any) -> None:
-    sender.app.steps["consumer"].add(RestoreInLoop)
-
-
-worker_init.connect(_add)
+add_to_each_worker(RestoreInLoop)

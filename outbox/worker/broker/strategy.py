@@ -12,10 +12,10 @@ from typing import Any
 
 from celery import Task
 from celery.bootsteps import StartStopStep
-from celery.signals import worker_init
 from celery.worker.strategy import default
 
 from .task_message import address_fault, fault
+from .worker_steps import add_to_each_worker
 
 _log = logging.getLogger("outbox")
 
@@ -65,8 +65,4 @@ class Door(StartStopStep):  # type: ignore[misc]  # Celery is untyped
         consumer.create_task_handler = make_behind_the_door
 
 
-def _add_door(sender: Any, **_: Any) -> None:
-    sender.app.steps["consumer"].add(Door)
-
-
-worker_init.connect(_add_door)
+add_to_each_worker(Door)

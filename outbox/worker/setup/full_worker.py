@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from celery.bootsteps import StartStopStep
-from celery.signals import worker_init
 from celery.worker import state
+
+from ..broker.worker_steps import add_to_each_worker
 
 LOOK = 0.01
 """Seconds between two looks while all are busy. A look takes some microseconds."""
@@ -69,8 +70,4 @@ def _is_full(consumer: Any) -> bool:
     return bool(len(state.reserved_requests) >= most)
 
 
-def _add(sender: Any, **_: Any) -> None:
-    sender.app.steps["consumer"].add(Lookout)
-
-
-worker_init.connect(_add)
+add_to_each_worker(Lookout)
