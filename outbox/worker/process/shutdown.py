@@ -17,6 +17,7 @@ import mmap
 from collections.abc import Callable
 from typing import Any
 
+from celery.apps.worker import Worker
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init, worker_shutting_down
 
@@ -54,8 +55,6 @@ def _begin(sender: Any = None, **_: Any) -> None:
 
 def _is_a_process_of_its_own(worker: Any) -> bool:
     """Return whether its process ends with it. That of a worker for tests goes on to send."""
-    from celery.apps.worker import Worker
-
     return isinstance(worker, Worker)
 
 

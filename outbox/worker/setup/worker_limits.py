@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from celery import Celery
 from celery.concurrency import ALIASES
 
 from ...domain.config.settings import Settings
@@ -14,9 +15,6 @@ from ...domain.counted import counted
 from ..broker.own_task import annotated
 from ..process.runtime import Runtime
 from .full_worker import runs_in_one_process
-
-if TYPE_CHECKING:
-    from celery import Celery
 
 _log = logging.getLogger("outbox")
 
