@@ -89,11 +89,10 @@ def purge_all(
     """Purge until nothing is left to remove; yield what each transaction removed.
 
     `older_than` is the age in seconds for emails of every status; None: OUTBOX_RETENTION. It gives
-    way to batches in flight: a million emails take minutes, and nobody waits for them. Where
-    another purge is under way, it waits for its end, or for the end of its lease if it died; so it
-    does if it has lost its own lease. Raises PurgeUnderWay where the other takes longer, as when a
-    person purges, too, and
-    ConfigurationError in a copy of the outbox.
+    way to batches in flight: a million emails take minutes, and nobody waits for them. If another
+    purge is under way, or has taken over the lease of this one, it waits for that one's end, or for
+    the end of its lease if it died. Raises PurgeUnderWay if the other takes longer, as when a
+    person purges, too, and ConfigurationError in a copy of the outbox.
     """
     if refusal := runtime.instance.refusal():
         raise ConfigurationError(refusal)

@@ -119,13 +119,13 @@ class _Waiting:
                 yield f"the rate {rate['bucket']} is used up for {rate['opens_in']:.0f} s"
         slots = runtime.slots()
         if used_slots(self._connection, self._database) >= slots:
-            told = f"{counted(slots, 'slot')} in all (flask outbox workers)"
-            yield f"{told}, and each has a batch: it waits for the end of one"
+            all_of_them = f"{counted(slots, 'slot')} in all (flask outbox workers)"
+            yield f"{all_of_them}, and each has a batch: it waits for the end of one"
 
     def _next_sweep(self) -> str:
         seen = beat.age(self._connection, self._database)
-        told = "was never seen" if seen is None else f"was seen {seen:.0f} s ago"
-        return f"due, and waits for the next sweep (beat {told})"
+        text = "was never seen" if seen is None else f"was seen {seen:.0f} s ago"
+        return f"due, and waits for the next sweep (beat {text})"
 
 
 def _blocked(server: ServerStatus, cap: int | None) -> str:

@@ -40,7 +40,7 @@ ALERT_PAUSE = 300.0
 """Seconds between tries of a session that only a person can repair."""
 
 RETRIED = 10.0
-"""Seconds from such a try to the next at the earliest, where a worker starts meanwhile."""
+"""A starting worker brings the next try forward, but not before these seconds after the last."""
 
 SUSPICION_SECONDS = 900.0
 """Seconds after which a suspicion that no email has cleared or confirmed is forgotten."""

@@ -103,9 +103,8 @@ def _replace(database: Database, name: str, old: int, new: int) -> None:
 def since(mark: float, now: float) -> float:
     """Return how many seconds ago a mark was left, at the most.
 
-    One from the future was left while the clock was ahead, and nobody knows when. So it counts as
-    old as it seems to be new, until the next task replaces it. Otherwise it would hide for a while
-    that no task comes.
+    One from the future was left while the clock was ahead, and nobody knows when. It counts by its
+    distance, until the next task replaces it: an old one must not look new.
     """
     return abs(now - mark)
 

@@ -97,16 +97,16 @@ def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
 
     def ask() -> None:
         refusal: type[NoAnswer] = Unreachable
-        told = "cannot be reached"
+        fault = "cannot be reached"
         try:
             with app.connection_for_write(
                 connect_timeout=ANSWER, transport_options=_bounded(str(app.conf.broker_write_url))
             ) as connection:
                 connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
-                refusal, told = NoAnswer, "cannot be asked"
+                refusal, fault = NoAnswer, "cannot be asked"
                 found.append(question(connection))
         except Exception as error:  # noqa: BLE001  (any broker, any error)
-            text = f"the broker {broker_name(app)} {told} ({type(error).__name__})"
+            text = f"the broker {broker_name(app)} {fault} ({type(error).__name__})"
             failed.append(refusal(text))
 
     # In a thread, which is left behind: some waits of a broker's client never end.
@@ -114,8 +114,8 @@ def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
     try:
         asking.start()
     except RuntimeError:
-        told = "cannot be asked (this process can start no thread)"
-        raise NoAnswer(f"the broker {broker_name(app)} {told}") from None
+        fault = "cannot be asked (this process can start no thread)"
+        raise NoAnswer(f"the broker {broker_name(app)} {fault}") from None
     asking.join(PATIENCE)
     if failed:
         raise failed[0]

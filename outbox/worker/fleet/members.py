@@ -81,7 +81,7 @@ class BeatMember:
     def is_well(self) -> bool:
         """Return whether it ticks: beat publishes in its only thread, and a broker may be silent.
 
-        Only our own scheduler tells. Of another one True is returned.
+        Only our own scheduler tells. For another one it returns True.
         """
         late = getattr(self._scheduler, "seconds_late", float)
         return bool(late() < SILENT)

@@ -1,7 +1,7 @@
 """Turns a worker's log lines on sweeps that did nothing into DEBUG: beat's sweep comes each second.
 
-Celery logs two lines for each task at INFO: it was received, and it succeeded. Of a sweep the
-second one tells all. It stays at INFO if the sweep claimed emails.
+Celery logs two lines for each task at INFO: it was received, and it succeeded. The second line
+tells all of a sweep. It stays at INFO if the sweep claimed emails.
 """
 
 from __future__ import annotations
