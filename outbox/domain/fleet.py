@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 EVERY = 10.0
-"""Seconds from one beat of a worker to its next."""
+"""Seconds from one renewal of a worker's row to the next."""
 
 SILENT = 25.0
-"""Seconds after its last beat from which on a worker is silent: two beats are missing."""
+"""Seconds after the last renewal from which on a worker is silent: two renewals are missing."""
 
 LIVING = 45.0
-"""Seconds after its last beat for which a worker counts as living, and its slots count."""
+"""Seconds after the last renewal for which a worker counts as living, and its slots count."""
 
 STILL = 20.0
 """Seconds without a task, beside two intervals of beat, after which the workers get none. Their
@@ -42,9 +42,9 @@ class ProcessId:
 class WorkerState(StrEnum):
     """What is known of a worker."""
 
-    BUSY = "busy"  # it ran a task at its last beat
+    BUSY = "busy"  # it ran a task at its last renewal
     IDLE = "idle"  # it lives, and ran none
-    SILENT = "silent"  # its beats are missing, and it still counts
+    SILENT = "silent"  # its renewals are missing, and it still counts
     DEAD = "dead"  # it has been silent for too long, or its process is gone
     STOPPED = "stopped"  # it was asked to stop, and takes no more tasks
 

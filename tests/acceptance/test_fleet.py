@@ -46,7 +46,7 @@ def test_a_worker_of_each_pool_writes_itself_down_until_it_stops(system: System,
     assert found.pool.startswith(pool.removesuffix("s"))
     assert (found.concurrency, set(found.queues)) == (POOLS[pool], set(OURS))
     assert outbox.workers().slots == POOLS[pool]
-    wait_until(lambda: seen(pid).seen_at > found.seen_at, 30, "its next beat")
+    wait_until(lambda: seen(pid).seen_at > found.seen_at, 30, "its next renewal")
     process.terminate()
     process.wait_exit(60)
     assert state(pid) is WorkerState.STOPPED

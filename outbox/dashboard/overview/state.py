@@ -61,7 +61,7 @@ class State:
 
     @property
     def busy(self) -> int:
-        """How many workers ran a task at their last beat."""
+        """How many workers ran a task when their row was last renewed."""
         return sum(one.state is WorkerState.BUSY for one in self.fleet.living)
 
 

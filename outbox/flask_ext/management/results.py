@@ -103,7 +103,7 @@ class WorkerDetails:
     pool: str  # "beat" for a beat
     concurrency: int  # tasks that it runs at once, at most
     queues: tuple[str, ...]
-    tasks: int  # that it ran at its last beat
+    tasks: int  # that it ran at its last renewal
     version: str
     started_at: datetime
     seen_at: datetime  # it is seen every ten seconds

@@ -32,7 +32,7 @@ def worker(metadata: MetaData) -> Table:
         Column("pool", String(POOL_LENGTH), nullable=False),
         Column("concurrency", Integer, nullable=False),
         Column("slots", Integer, nullable=False),  # its part of the fleet's; 0: it does not send
-        Column("tasks", Integer, nullable=False),  # that it ran at its last beat
+        Column("tasks", Integer, nullable=False),  # that it ran at its last renewal
         Column("version", String(VERSION_LENGTH), nullable=False),  # of this package
         Column("settings", Text, nullable=False),  # digests in JSON, by the settings' keys
         Column("started_at", MOMENT, nullable=False),

@@ -2,7 +2,7 @@
 
 The thread can neither delay nor end the process. A database that stands still holds up this thread
 alone, and an error is one line in the log. The process may fork at any moment: the thread has an
-engine of its own, which no child uses, and no connection between two beats.
+engine of its own, which no child uses, and no connection between two renewals.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Member(Protocol):
         """Return what stays as it is: who it is, its version and its settings."""
 
     def changes(self) -> Mapping[str, Any]:
-        """Return what may change from beat to beat: its queues, its size, its tasks."""
+        """Return what may change from renewal to renewal: its queues, its size, its tasks."""
 
     def is_well(self) -> bool:
-        """Return whether the process does its work; no beat is written while it does not."""
+        """Return whether the process does its work; its row is not renewed while it does not."""
 
     def children(self) -> Iterable[int]:
         """Return the ids of the processes that run its batches."""
@@ -97,7 +97,7 @@ class Presence:
     def _run(self) -> None:
         while not self._must_end():
             if is_well := self._member.is_well():
-                self._safely(_ROW, self._beat)
+                self._safely(_ROW, self._renew)
                 # Where the row cannot be written, the tasks leave their marks themselves.
                 self._tasks.carry(is_well=_ROW not in self._failing)
             self._rest(self._every if is_well else LOOK)
@@ -134,7 +134,7 @@ class Presence:
         finally:
             self._engine.dispose()
 
-    def _beat(self) -> None:
+    def _renew(self) -> None:
         changes, told = self._member.changes(), self._tasks.told()
         renew = partial(fleet.renew_and_look, self._database, self._id, changes, told)
         # A renewal first, each time: the row may be there although its insert failed, and may be

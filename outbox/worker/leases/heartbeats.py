@@ -18,11 +18,11 @@ MOST_RENEWALS = 3
 
 
 class Heartbeats:
-    """Beats each third of a lease's term while batches are at work, and renews all their leases.
+    """Renews the leases of all batches at work, each third of a lease's term.
 
-    A batch that comes between two beats is renewed by the next one: after a third of the term at
-    the latest. Each beat has a thread of its own. So the next one is on time although a statement
-    hangs, or a batch takes long to be relieved.
+    A batch that comes between two renewals has its lease renewed by the next one: after a third of
+    the term at the latest. Each renewal has a thread of its own. So the next one is on time
+    although a statement hangs, or a batch takes long to be relieved.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class Heartbeats:
 
     def _run(self, stopped: threading.Event) -> None:
         while not stopped.wait(self._term() / 3):
-            beat = threading.Thread(target=self._beat, name="outbox-lease", daemon=True)
+            renewal = threading.Thread(target=self._renew_all, name="outbox-lease", daemon=True)
             try:
-                beat.start()
-            except RuntimeError:  # there can be no more threads, so the next beat may be late
-                self._beat()
+                renewal.start()
+            except RuntimeError:  # there can be no more threads, so the next one may be late
+                self._renew_all()
 
-    def _beat(self) -> None:
+    def _renew_all(self) -> None:
         with self._lock:
             hearts = list(self._hearts)
         for heart in hearts:

@@ -18,7 +18,7 @@ from .steady_clock import steady
 _CARRIED = 0
 _PLACES = {TASK: 1, BEAT: 2}
 _EVERY = {TASK: 1, BEAT: int(beat.EVERY - fleet.EVERY)}
-"""Seconds for which a mark counts as new: one is written at the worker's next beat only."""
+"""Seconds for which a mark counts as new: one is written only when the worker's row is renewed."""
 
 
 class LastTasks:

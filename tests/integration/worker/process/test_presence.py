@@ -107,7 +107,7 @@ def test_a_row_that_was_removed_is_written_again(shop: Shop, ends: ExitStack) ->
     assert has_row(shop).slots == 3
 
 
-def test_what_changes_is_written_with_the_next_beat(shop: Shop, ends: ExitStack) -> None:
+def test_what_changes_is_written_with_the_next_renewal(shop: Shop, ends: ExitStack) -> None:
     member = Member()
     begun(shop, ends, member)
     has_row(shop)
@@ -150,7 +150,7 @@ def test_an_outage_is_one_line_in_the_log_and_the_row_comes_back(
     wait_until(lines, 10, "the line")
     shop.tables.worker.create(shop.engine)
     has_row(shop)
-    for _ in range(2):  # the first renewal belongs to the beat that has written the row
+    for _ in range(2):  # the first renewal belongs to the thread's turn that has written the row
         renewed(shop)
     assert lines() == 1
     shop.tables.worker.drop(shop.engine)
@@ -209,15 +209,15 @@ def test_a_beat_with_the_marks_of_its_tasks_is_one_statement_without_a_commit(
     presence.start()
     ends.callback(presence.end)
 
-    def beats() -> list[str]:
+    def renewals() -> list[str]:
         """Return what came after the row was entered, and after the look for the dead."""
         if shop.runtime.last_tasks.tell(TASK):
             assert task_mark(shop) is not None
         last = max((at for at, what in enumerate(asked) if what == "COMMIT"), default=0)
         return [what.split()[0] for what in asked[last + 1 :]]
 
-    wait_until(lambda: len(beats()) >= 4, 10, "some beats without a commit")
-    assert set(beats()) == {"WITH"}
+    wait_until(lambda: len(renewals()) >= 4, 10, "some renewals without a commit")
+    assert set(renewals()) == {"WITH"}
 
 
 def task_mark(shop: Shop) -> float | None:
