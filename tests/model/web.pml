@@ -10,7 +10,7 @@ inline commit(i, soon) {
 	}
 }
 
-/* outbox.worker.process.wakeup.Nudge._try: the broker is away; logged, and not raised */
+/* outbox.worker.process.nudge.Nudge._try: the broker is away; logged, and not raised */
 inline commit_unnudged(i) {
 	d_step {
 		NUDGE_TRUSTED && may_fail && mail[i].status == nothing ->

@@ -62,7 +62,7 @@ def _wake(wake: Callable[[], None]) -> None:
     try:
         wake()
     except Exception as error:  # noqa: BLE001  (the commit succeeded and must not raise)
-        _log.warning("outbox: no nudge (%s)", type(error).__name__)
+        _log.warning("outbox: no sweep was asked for (%s)", type(error).__name__)
 
 
 def _after_rollback(session: Session) -> None:

@@ -50,7 +50,7 @@ from .slots import Slots
 from .steady_clock import steady
 from .unended import Unended
 from .unrecorded import Unrecorded
-from .wakeup import GAP, Nudge
+from .nudge import GAP, Nudge
 
 NO_CELERY = (
     "this Flask app has no Celery app: call outbox.celery_config.configure(celery_app, flask_app),"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.worker.process.wakeup import Nudge
+from outbox.worker.process.nudge import Nudge
 from tests.unit.worker.nudging import Broker, Clock
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from outbox.worker.process.wakeup import Nudge
+from outbox.worker.process.nudge import Nudge
 from tests.support.waiting import wait_until
 
 SECONDS = 30  # far beyond what any of this takes: a hang is a failure, no time decides

@@ -131,7 +131,8 @@ class Nudge:
             pause = min(RETRY_LONGEST, RETRY_FIRST * 2 ** min(self._failures - 1, 10))
             self._silent_until = self._clock() + pause
             if self._failures == 1:
-                _log.warning("outbox: no nudge, the broker is away (%s)", type(error).__name__)
+                text = "outbox: no sweep was asked for, the broker is away (%s)"
+                _log.warning(text, type(error).__name__)
         else:
             self._failures, self._silent_until = 0, 0.0
             self._gaps = 1 if is_taken else min(GAPS, 2 * self._gaps)

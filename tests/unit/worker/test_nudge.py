@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from outbox.worker.process.wakeup import RETRY_FIRST, RETRY_LONGEST, Nudge
+from outbox.worker.process.nudge import RETRY_FIRST, RETRY_LONGEST, Nudge
 from tests.support.waiting import wait_until
 from tests.unit.worker.nudging import SECONDS, Broker, Clock, entered, tried
 
@@ -154,18 +154,18 @@ def test_a_wake_raises_nothing_where_no_thread_can_be_started(
 
 
 _PRELOADED = """
-from outbox.worker.process import wakeup
+from outbox.worker.process import nudge as nudging
 
 published = []
-nudge = wakeup.Nudge(lambda: published.append(1))  # as gunicorn --preload makes it
+nudge = nudging.Nudge(lambda: published.append(1))  # as gunicorn --preload makes it
 import gevent
 from gevent import monkey
 monkey.patch_all()
 import threading
 
 made = []
-run = wakeup._run
-wakeup._run = lambda *given: (made.append(threading.current_thread().name), run(*given))
+run = nudging._run
+nudging._run = lambda *given: (made.append(threading.current_thread().name), run(*given))
 gevent.joinall([gevent.spawn(nudge.wake) for _ in range(3)], raise_error=True)
 while not published:
     gevent.sleep()

@@ -10,8 +10,8 @@ from math import inf
 
 import pytest
 
-from outbox.worker.process import wakeup
-from outbox.worker.process.wakeup import Nudge
+from outbox.worker.process import nudge as nudging
+from outbox.worker.process.nudge import Nudge
 from tests.support.waiting import wait_until
 from tests.unit.worker.nudging import SECONDS, Broker, Clock, entered
 
@@ -46,7 +46,7 @@ def test_a_wake_for_later_needs_no_other_to_come(held_broker: Broker) -> None:
 def test_the_thread_holds_no_nudge_and_ends_when_nobody_does(
     held_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wakeup, "IDLE_LOOK", 0.01)
+    monkeypatch.setattr(nudging, "IDLE_LOOK", 0.01)
     nudge = Nudge(held_broker.publish)
     nudge.wake()
     assert entered(held_broker)
