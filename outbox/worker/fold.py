@@ -12,7 +12,7 @@ _log = logging.getLogger("outbox")
 
 FOLD = "sum the tallies up"
 
-IDLE = 60.0
+IDLE_EVERY = 60.0
 """Seconds from one look for tallies to the next in a process that sends nothing: what the last
 batches counted is left to it."""
 
@@ -20,10 +20,10 @@ batches counted is left to it."""
 def fold_tallies(runtime: Runtime, *, is_idle: bool = False) -> None:
     """Sum tallies up, unless this process looked for them within the last `fold.EVERY` seconds.
 
-    One that `is_idle`, and has counted nothing since, waits for `IDLE` seconds. An error keeps no
-    email back: it is logged, and the tallies wait for the next time.
+    One that `is_idle`, and has counted nothing since, waits for `IDLE_EVERY` seconds. An error keeps
+    no email back: it is logged, and the tallies wait for the next time.
     """
-    if not runtime.seldom.is_due(FOLD, IDLE if is_idle else fold.EVERY):
+    if not runtime.seldom.is_due(FOLD, IDLE_EVERY if is_idle else fold.EVERY):
         return
     try:
         if fold.fold(runtime.database):

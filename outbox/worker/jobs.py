@@ -22,9 +22,9 @@ _log = logging.getLogger("outbox")
 
 TURN = 0.3
 """Seconds that a sweep gives to jobs. Then the next sweep claims what is due, and goes on."""
-EVERY = 1.0
+IDLE_WAIT = 1.0
 """Seconds until a process looks for jobs again, after it has found none."""
-RETRY = 10.0
+RETRY_AFTER = 10.0
 """Seconds until it looks again after an error."""
 
 
@@ -35,12 +35,12 @@ def take_turn(runtime: Runtime) -> bool:
     """
     if runtime.clock() < runtime.job_pace.looks_again_at:
         return False
-    more, wait = False, EVERY
+    more, wait = False, IDLE_WAIT
     try:
         more = run_jobs(runtime)
     except Exception as error:  # noqa: BLE001  (the jobs stand as they were before the step)
         _log.warning("outbox: the jobs wait (%s)", describe(error))
-        wait = RETRY
+        wait = RETRY_AFTER
     if not more:
         runtime.job_pace.looks_again_at = runtime.clock() + wait
     return more
@@ -101,7 +101,7 @@ def _note_error(runtime: Runtime, job_id: int, error: Exception) -> None:
     if is_too_long(error) and pace.size > LEAST:
         pace.size = max(LEAST, pace.size // 2)
         return
-    pace.left_until[job_id] = runtime.clock() + RETRY
+    pace.left_until[job_id] = runtime.clock() + RETRY_AFTER
     try:
         if is_too_long(error):
             emails = counted(pace.size, "email")

@@ -35,7 +35,7 @@ from .process.runtime import Runtime
 _log = logging.getLogger("outbox")
 
 NOTE_HALTED = "note its halted servers"
-_NOTED = 3600.0
+_NOTE_EVERY = 3600.0
 """Seconds until a process notes again that its halted servers are still configured."""
 
 MAX_REPLANS = 3
@@ -142,12 +142,12 @@ def _without(snapshot: Snapshot, locked: Set[LaneKey]) -> Snapshot:
 
 
 def _note_halted_servers(runtime: Runtime, snapshot: Snapshot) -> None:
-    """Note once in `_NOTED` seconds that halted servers are configured here.
+    """Note once in `_NOTE_EVERY` seconds that halted servers are configured here.
 
     Otherwise a purge removes their breakers; see `purge_servers`.
     """
     halted = [name for name, limit in snapshot.servers.items() if limit is not None and limit < 1]
-    if halted and runtime.seldom.is_due(NOTE_HALTED, _NOTED):
+    if halted and runtime.seldom.is_due(NOTE_HALTED, _NOTE_EVERY):
         _try_to(NOTE_HALTED, lambda: note_configured(runtime.database, halted))
 
 

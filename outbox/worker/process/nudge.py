@@ -24,7 +24,7 @@ nothing."""
 GAP = 0.02
 """Seconds from one publish to the next. The first wake publishes at once. In a stream of commits a
 publish for each would cost more than the enqueue, and one sweep serves them all."""
-GAPS = 8
+MOST_GAPS = 8
 """How many gaps long a gap becomes. It doubles each time that the last sweep still waits for a
 worker: each look at the queue takes the app's interpreter half a millisecond, and is in vain."""
 
@@ -135,7 +135,7 @@ class Nudge:
                 _log.warning(text, type(error).__name__)
         else:
             self._failures, self._silent_until = 0, 0.0
-            self._gaps = 1 if is_taken else min(GAPS, 2 * self._gaps)
+            self._gaps = 1 if is_taken else min(MOST_GAPS, 2 * self._gaps)
 
 
 def _run(found: weakref.ref[Nudge], wanted: threading.Event) -> None:

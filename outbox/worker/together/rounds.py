@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 
-MOST = 20
+MOST_ROUNDS = 20
 """The most rounds of one sweep: its task is to end, too."""
 
 PATIENCE = 2.0
@@ -33,12 +33,12 @@ class Rounds:
     def __iter__(self) -> Iterator[None]:
         """Yield for each round; not at all while another thread sweeps, which goes round again.
 
-        Whoever comes during the last of `MOST` rounds is left to the next sweep.
+        Whoever comes during the last of `MOST_ROUNDS` is left to the next sweep.
         """
         if (mine := self._begin()) is None:
             return
         try:
-            for _ in range(MOST):
+            for _ in range(MOST_ROUNDS):
                 yield
                 if not self._goes_on(mine):
                     return

@@ -16,7 +16,7 @@ from outbox.store.jobs import row
 from outbox.store.jobs.step import step
 from outbox.worker import jobs
 from outbox.worker.drain import drain
-from outbox.worker.jobs import EVERY, RETRY, run_jobs, take_turn
+from outbox.worker.jobs import IDLE_WAIT, RETRY_AFTER, run_jobs, take_turn
 from tests.integration.store.jobs.work import now, written
 from tests.integration.store.locks import in_time
 from tests.support.shop.shell import stuck
@@ -55,7 +55,7 @@ def test_a_process_that_has_found_no_job_looks_again_after_a_while(shop: Shop) -
     job = shop.outbox.start_job("retry", status="failed")
     take_turn(shop.runtime)
     assert now(shop, job).state is JobState.RUNNING
-    clock.now += EVERY
+    clock.now += IDLE_WAIT
     take_turn(shop.runtime)
     assert now(shop, job).state is JobState.DONE
 
@@ -83,7 +83,7 @@ def test_an_outage_leaves_the_job_running_and_is_told_in_a_line(
         assert not take_turn(shop.runtime)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert now(shop, job).state is JobState.RUNNING
-    clock.now += RETRY
+    clock.now += RETRY_AFTER
     take_turn(shop.runtime)
     assert now(shop, job).state is JobState.DONE
 
@@ -135,7 +135,7 @@ def test_a_job_that_cannot_be_stopped_now_keeps_no_other_waiting(
         patched.setattr(row, "stop", unstoppable)
         assert not run_jobs(shop.runtime)
     assert (now(shop, bad).state, now(shop, good).state) == (JobState.RUNNING, JobState.DONE)
-    clock.now += RETRY
+    clock.now += RETRY_AFTER
     run_jobs(shop.runtime)
     assert now(shop, bad).state is JobState.STOPPED
 
@@ -230,7 +230,7 @@ def test_a_job_whose_steps_fail_as_in_an_outage_keeps_no_other_waiting(
         connection.exec_driver_sql(_REPAIRED[connection.dialect.name])
     take_turn(shop.runtime)
     assert now(shop, bad).changed == 0
-    clock.now += RETRY
+    clock.now += RETRY_AFTER
     take_turn(shop.runtime)
     assert (now(shop, bad).state, now(shop, bad).changed) == (JobState.DONE, 2)
 

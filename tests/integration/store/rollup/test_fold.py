@@ -14,7 +14,7 @@ from outbox.store.backend import backend_of
 from outbox.store.control import counter
 from outbox.store.rollup import fold as folding
 from outbox.store.rollup.fold import EVERY, fold
-from outbox.worker.fold import IDLE, fold_tallies
+from outbox.worker.fold import IDLE_EVERY, fold_tallies
 from outbox.worker.tasks import sweep_and_send
 from tests.support.shop.recount import counted
 from tests.support.shop.shop import Shop, Shops
@@ -217,7 +217,7 @@ def test_an_idle_process_looks_for_tallies_twice_a_minute(shops: Shops) -> None:
     shop.runtime.clock = lambda: now
     sweep_and_send(shop.runtime)
     tallied(shop, 1)
-    now += IDLE - 1
+    now += IDLE_EVERY - 1
     sweep_and_send(shop.runtime)
     assert sums(shop) == {}
     now += 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from outbox.worker.together.rounds import MOST, PATIENCE, Rounds
+from outbox.worker.together.rounds import MOST_ROUNDS, PATIENCE, Rounds
 
 
 class Clock:
@@ -58,7 +58,7 @@ def test_it_ends_although_somebody_comes_in_each_round(rounds: Rounds) -> None:
     for _ in rounds:
         swept += 1
         assert count(rounds) == 0
-    assert swept == MOST
+    assert swept == MOST_ROUNDS
     assert count(rounds) == 1, "the next one sweeps again"
 
 
