@@ -44,13 +44,13 @@ from ..together.seldom import Seldom
 from .connections import Connections
 from .kept_threads import KeptThreads
 from .last_tasks import LastTasks
+from .nudge import GAP, Nudge
 from .own_process import own_process
 from .retry_writes import GRACE
 from .slots import Slots
 from .steady_clock import steady
 from .unended import Unended
 from .unrecorded import Unrecorded
-from .nudge import GAP, Nudge
 
 NO_CELERY = (
     "this Flask app has no Celery app: call outbox.celery_config.configure(celery_app, flask_app),"
