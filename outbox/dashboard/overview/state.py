@@ -10,7 +10,7 @@ from ...domain.fleet import WorkerState
 from ...domain.jobs.order import JobState
 from ...flask_ext.app.state import state_of
 from ...flask_ext.jobs.verbs import Jobs
-from ...flask_ext.management.figures import overview
+from ...flask_ext.management.health import overview
 from ...flask_ext.management.results import Fleet, Health, WorkerDetails
 from ...flask_ext.management.server_lines import SUPPRESSED, redirect_line
 from ...store.queries.standstill import MOST_COUNTED

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...domain.counted import counted
-from ...flask_ext.management.figures import HELD
+from ...flask_ext.management.health import HELD
 from ...flask_ext.management.results import Health
 from ...flask_ext.management.server_lines import server_line
 from ...store.report_records import Pause

@@ -28,7 +28,7 @@ from ...store.report_records import (
     Stats,
     Suppression,
 )
-from . import audit, controls, corrections, emails, figures, metrics, source
+from . import audit, controls, corrections, emails, figures, health, metrics, source
 from . import workers as fleet
 from .arguments import OnProgress
 from .privacy.verbs import PrivacyVerbs
@@ -248,4 +248,4 @@ class Management(Searching, PrivacyVerbs):
         workers are asked which queues they listen to. That takes up to six seconds; without `ask`
         only the tables are read. `warnings` has what else is wrong with workers and beat.
         """
-        return figures.health(self._runtime, max_age, ask=ask)
+        return health.health(self._runtime, max_age, ask=ask)

@@ -17,7 +17,7 @@ from outbox import Priority, Status
 from outbox.domain.config.search_terms import ALL_TERMS
 from outbox.domain.search.filters import Filters
 from outbox.domain.search.place import Place
-from outbox.flask_ext.management.figures import overview
+from outbox.flask_ext.management.health import overview
 from outbox.flask_ext.management.newsletters import reports
 from outbox.store.due_times import HELD
 from outbox.store.queries import encryption_keys, id_steps, whole_state

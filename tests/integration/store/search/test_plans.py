@@ -12,7 +12,7 @@ from sqlalchemy import event
 
 from outbox import Priority
 from outbox.domain.search.digests import message_id_digest, recipient_digest
-from outbox.flask_ext.management.figures import overview
+from outbox.flask_ext.management.health import overview
 from outbox.flask_ext.management.newsletters import reports
 from outbox.store.instance.held import HeldGlance, glance
 from outbox.store.queries.standstill import MOST_COUNTED
