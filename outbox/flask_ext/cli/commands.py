@@ -18,7 +18,7 @@ from ...worker.jobs import run_jobs
 from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
 from ..management.emails import MOST_ON_PAGE
-from ..management.server_lines import SUPPRESSED, printable, server_line
+from ..management.server_lines import SUPPRESSED, paused_line, printable, server_line
 from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
@@ -175,7 +175,7 @@ def drain() -> None:
 def _tell_pauses() -> None:
     """Tell what is held back though it is due: nothing else says why so little was sent."""
     for one in current_outbox().paused():
-        click.secho(f"paused: {one.scope} (flask outbox resume {one.scope})", fg="yellow")
+        click.secho(paused_line(one.scope), fg="yellow")
 
 
 @commands.command()

@@ -1,4 +1,4 @@
-"""One line for each server's state, for people."""
+"""Lines for people: one for each server's state, and those on what an operator has stopped."""
 
 from __future__ import annotations
 
@@ -69,6 +69,11 @@ def server_colour(server: ServerStatus) -> str | None:
     if server.since:
         return "red"
     return "yellow" if server.state is BreakerState.RECOVERING else None
+
+
+def paused_line(scope: str) -> str:
+    """Return the line that tells an operator of a pause."""
+    return f"paused: {scope} (flask outbox resume {scope})"
 
 
 def redirect_line(address: str) -> str:

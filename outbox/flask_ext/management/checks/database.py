@@ -28,7 +28,7 @@ from ....store.queries.inspect_schema import (
 from ....store.queries.server_status import alerts, server_statuses
 from ....store.schema.version import VERSION
 from ..database_line import database_line
-from ..server_lines import server_line
+from ..server_lines import paused_line, server_line
 from .codes import Code
 from .finding import Finding, error, ok, warn
 from .privacy import privacy_findings
@@ -114,10 +114,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings += privacy_findings(runtime)
     names = [server.name for server in runtime.servers]
     scopes = database.read(lambda connection: paused(connection, database))
-    findings += [
-        warn(f"paused: {scope} (flask outbox resume {scope})", Code.PAUSED)
-        for scope in sorted(scopes)
-    ]
+    findings += [warn(paused_line(scope), Code.PAUSED) for scope in sorted(scopes)]
     servers = database.read(lambda connection: server_statuses(connection, database, names))
     urgent = alerts(servers)
     for one in servers:
