@@ -40,7 +40,7 @@ class Chart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reason:
+class FailureLine:
     """How many attempts failed in one way, in words."""
 
     attempt: str
@@ -59,7 +59,7 @@ class Charts:
     p50: float | None
     p95: float | None
     p99: float | None
-    failures: tuple[Reason, ...]
+    failures: tuple[FailureLine, ...]
 
 
 def charts_of(found: Figures) -> Charts:
@@ -72,16 +72,16 @@ def charts_of(found: Figures) -> Charts:
         p50=times.p50,
         p95=times.p95,
         p99=times.p99,
-        failures=tuple(map(_reason, found.failures)),
+        failures=tuple(map(_failure_line, found.failures)),
     )
 
 
-def _reason(found: FailureCount) -> Reason:
+def _failure_line(found: FailureCount) -> FailureLine:
     attempt, reply = WORDS.get(found.verdict, found.verdict), str(found.code or "no reply")
     server = found.server or "a worker was lost"
     if found.verdict is Verdict.SUSPECT and not found.server:  # such as a missing encryption key
         attempt, server, reply = "put off", "before a server was asked", "\N{EN DASH}"
-    return Reason(attempt=attempt, server=server, reply=reply, attempts=found.attempts)
+    return FailureLine(attempt=attempt, server=server, reply=reply, attempts=found.attempts)
 
 
 def _accepted(found: Figures) -> Chart:
