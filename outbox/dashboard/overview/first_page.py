@@ -1,7 +1,8 @@
-"""How things stand now. Only the tables are read: no worker and no broker is asked."""
+"""What the first page shows. Only the tables are read: no worker and no broker is asked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,12 +11,14 @@ from ...domain.fleet import WorkerState
 from ...domain.jobs.order import JobState
 from ...flask_ext.app.state import state_of
 from ...flask_ext.jobs.verbs import Jobs
-from ...flask_ext.management.health import overview
+from ...flask_ext.management.checks.codes import Code
+from ...flask_ext.management.health import HealthLine, overview
 from ...flask_ext.management.results import Fleet, Health, WorkerDetails
 from ...flask_ext.management.server_lines import SUPPRESSED, redirect_line
 from ...store.queries.standstill import MOST_COUNTED
 from ...store.report_records import Backlog, Job, Pause, ServerStatus
-from .verdict import Judgement, judge
+from ...worker.process.runtime import Runtime
+from .summary import Summary, summarise
 
 _MOST_JOBS = 5
 _EACH: dict[float, str] = {1: "a second", 60: "a minute", 3600: "an hour", 86_400: "a day"}
@@ -31,10 +34,10 @@ class ServerLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class FirstPage:
     """What the first page tells, but for the charts."""
 
-    judgement: Judgement
+    summary: Summary
     health: Health
     backlog: Backlog
     pauses: tuple[Pause, ...]
@@ -65,15 +68,12 @@ class State:
         return sum(one.state is WorkerState.BUSY for one in self.fleet.living)
 
 
-def look() -> State:
+def look() -> FirstPage:
     """Read how things stand."""
     runtime = state_of().runtime
     now = overview(runtime)
-    switched = [SUPPRESSED] if runtime.sending_is_off() else []
-    if runtime.settings.redirect_to:
-        switched.append(redirect_line(runtime.settings.redirect_to))
-    return State(
-        judgement=judge(now.health, now.pauses, switched, now.fleet.problems),
+    return FirstPage(
+        summary=summarise(now, _switched(runtime)),
         health=now.health,
         backlog=now.backlog,
         pauses=now.pauses,
@@ -82,6 +82,14 @@ def look() -> State:
         jobs=Jobs().jobs(state=JobState.RUNNING, limit=_MOST_JOBS),
         at=now.at,
     )
+
+
+def _switched(runtime: Runtime) -> Iterator[HealthLine]:
+    """Yield what the app's settings keep from being sent as usual."""
+    if runtime.sending_is_off():
+        yield HealthLine(text=SUPPRESSED, code=Code.SUPPRESSED)
+    if address := runtime.settings.redirect_to:
+        yield HealthLine(text=redirect_line(address), code=Code.REDIRECT)
 
 
 def _servers(

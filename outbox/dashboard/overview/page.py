@@ -14,7 +14,7 @@ from ...flask_ext.management.figures import attempts
 from ..site.render import render
 from ..site.site import Site
 from .charts import charts_of
-from .state import look
+from .first_page import look
 
 
 def add_to(site: Site) -> None:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ...domain.counted import counted
-from ...flask_ext.management.health import HELD
-from ...flask_ext.management.results import Health
+from ...flask_ext.management.checks.codes import Code
+from ...flask_ext.management.health import HealthLine, Overview
 from ...flask_ext.management.server_lines import server_line
 from ...store.report_records import Pause
+
+_OF_FLEET = (
+    Code.BEAT_DEAD,
+    Code.DIFFERING,
+    Code.NO_TASKS,
+    Code.UNHEARD,
+    Code.VERSIONS,
+    Code.WORKER_DEAD,
+    Code.WORKER_SILENT,
+)
+_LINKS: Mapping[Code | None, tuple[str, str]] = {
+    Code.CRASHING: ("one_show", "See the message"),
+    Code.HELD: ("held_index", "See what is held"),
+    **dict.fromkeys(_OF_FLEET, ("workers_index", "See the workers")),
+}
+"""The page where a person sees more of what has this code, or can mend it; and the link's words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +40,7 @@ class Remark:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
+class Summary:
     """The line at the top, and the list below it."""
 
     line: str
@@ -33,67 +48,43 @@ class Judgement:
     remarks: tuple[Remark, ...]
 
 
-def judge(
-    health: Health, pauses: Sequence[Pause], switched: Sequence[str], of_fleet: Collection[str]
-) -> Judgement:
-    """Judge what was found.
-
-    `switched`: what the app's settings keep from being sent as usual. `of_fleet`: what is wrong
-    with the workers and beat.
-    """
-    found = (*_grave(health), *_small(health, pauses, switched))
-    of_fleet = {_wordy(text) for text in of_fleet}
-    remarks = tuple(_linked(one, health, of_fleet) for one in found)
-    if not health.healthy:
-        return Judgement(line="Not all emails leave.", tone="bad", remarks=remarks)
+def summarise(now: Overview, switched: Iterable[HealthLine]) -> Summary:
+    """Sum up what was found. `switched`: what the app's settings keep from being sent as usual."""
+    remarks = (*_grave(now), *_small(now, switched))
+    if not now.health.healthy:
+        return Summary(line="Not all emails leave.", tone="bad", remarks=remarks)
     if remarks:
         told = counted(len(remarks), "thing needs", "things need")
-        return Judgement(line=f"Emails leave, and {told} a look.", tone="late", remarks=remarks)
-    return Judgement(line="All is well.", tone="good", remarks=())
+        return Summary(line=f"Emails leave, and {told} a look.", tone="late", remarks=remarks)
+    return Summary(line="All is well.", tone="good", remarks=())
 
 
-def _grave(health: Health) -> Iterator[Remark]:
-    for text in health.problems:
-        if not _is_pause(text):
-            yield Remark(text=text, is_grave=True)
-    for server in health.alerts:
+def _grave(now: Overview) -> Iterator[Remark]:
+    for one in now.problems:
+        if one.code is not Code.PAUSED:  # those are told with a link to their page
+            yield _remark(one, is_grave=True)
+    for server in now.health.alerts:
         yield Remark(text=server_line(server), is_grave=True)
 
 
-def _small(health: Health, pauses: Sequence[Pause], switched: Sequence[str]) -> Iterator[Remark]:
-    for one in pauses:
-        what = "everything is" if one.scope == "all" else f"the priority {one.scope} is"
-        text = f"{what} paused: nothing of it is sent until somebody resumes it"
-        yield Remark(
-            text=text, is_grave=not health.healthy, page="pauses_index", label="See the pauses"
-        )
-    for text in switched:
-        if text not in health.problems:
-            yield Remark(text=text, is_grave=False)
+def _small(now: Overview, switched: Iterable[HealthLine]) -> Iterator[Remark]:
+    health = now.health
+    yield from (_pause(one, is_grave=not health.healthy) for one in now.pauses)
+    told = {one.code for one in now.problems}
+    yield from (_remark(one, is_grave=False) for one in switched if one.code not in told)
     for server in health.servers:
         if server.since and server.configured and server not in health.alerts:
             yield Remark(text=server_line(server), is_grave=False)
-    for text in health.warnings:
-        page, label = ("held_index", "See what is held") if text == HELD else ("", "")
-        yield Remark(text=text, is_grave=False, page=page, label=label)
+    yield from (_remark(one, is_grave=False) for one in now.warnings)
 
 
-def _linked(remark: Remark, health: Health, of_fleet: Collection[str]) -> Remark:
-    """Return the remark with a link to the page where a person sees more of it, or can mend it."""
-    if _wordy(remark.text) in of_fleet:
-        return replace(remark, page="workers_index", label="See the workers")
-    for email_id in health.crashing:
-        if remark.text.startswith(f"email {email_id} "):
-            values = {"email_id": email_id}
-            return replace(remark, page="one_show", values=values, label="See the message")
-    return remark
+def _pause(one: Pause, *, is_grave: bool) -> Remark:
+    what = "everything is" if one.scope == "all" else f"the priority {one.scope} is"
+    text = f"{what} paused: nothing of it is sent until somebody resumes it"
+    return Remark(text=text, is_grave=is_grave, page="pauses_index", label="See the pauses")
 
 
-def _wordy(text: str) -> str:
-    """Return a text without its numbers: a second may have passed between two looks."""
-    return re.sub(r"\d+", "", text)
-
-
-def _is_pause(text: str) -> bool:
-    """Return whether a problem is a pause: those are told with a link to their page."""
-    return text.startswith("paused: ")
+def _remark(line: HealthLine, *, is_grave: bool) -> Remark:
+    page, label = _LINKS.get(line.code, ("", ""))
+    values = {} if line.email_id is None else {"email_id": line.email_id}
+    return Remark(text=line.text, is_grave=is_grave, page=page, values=values, label=label)

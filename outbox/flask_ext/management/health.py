@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,21 +21,32 @@ from ...store.report_records import Backlog, Pause, ServerStatus
 from ...store.schema.clock import utc
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
+from .checks.codes import Code
 from .checks.crashing import crashing_line
 from .checks.database import database_findings
+from .checks.finding import Finding
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
-from .checks.fleet_table import RESTART, still_findings, unheard_findings
-from .checks.privacy import missing
+from .checks.fleet_table import RESTART, judged, still_findings, unheard_findings
+from .checks.privacy import missing_keys
 from .database_line import database_line
 from .results import Fleet, Health
-from .server_lines import SUPPRESSED
+from .server_lines import SUPPRESSED, paused_line
 from .workers import fleet_of
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 LONGEST_AGE = 1e9
-HELD = "emails are held since a restore (flask outbox held, flask outbox release)"
+_HELD = "emails are held since a restore (flask outbox held, flask outbox release)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthLine:
+    """A problem or a warning of the health."""
+
+    text: str
+    code: Code | None = None  # as `check` finds it; None where that does not look for it
+    email_id: int | None = None  # of the email that it is about
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +54,8 @@ class Overview:
     """How things stand."""
 
     health: Health
+    problems: tuple[HealthLine, ...]  # those of the health, with their codes
+    warnings: tuple[HealthLine, ...]
     backlog: Backlog
     fleet: Fleet
     pauses: tuple[Pause, ...]
@@ -78,6 +91,11 @@ class _Tables:
     fleet: Fleet
     place: examine.Examination
 
+    @property
+    def oldest(self) -> float:
+        """The seconds for which the oldest email has been due or claimed."""
+        return max(self.state.backlog.oldest_due_seconds, self.state.standstill.oldest_claimed)
+
 
 def _read(runtime: Runtime, limit: float) -> _Tables:
     database, settings = runtime.database, runtime.settings
@@ -104,88 +122,115 @@ def _read(runtime: Runtime, limit: float) -> _Tables:
 
 def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Overview:
     found = _read(runtime, limit)
-    state, fleet, health = found.state, found.fleet, _figures(found, limit)
-    problems = _problems(runtime, health, found, ask=ask)
-    may_hold = found.place.instance is not None and found.place.instance.has_held
-    held = (HELD,) if may_hold and state.has_held else ()
-    amiss = (text for text in fleet.problems if text not in problems)
-    health = replace(
-        health,
-        healthy=not (problems or health.alerts),
-        problems=problems,
-        warnings=(*held, *map(crashing_line, state.crashing), *amiss),
-    )
-    moment = utc(state.found.now)
+    problems = _problems(runtime, found, limit, ask=ask)
+    warnings = tuple(_warnings(found, {one.text for one in problems}))
     return Overview(
-        health=health, backlog=state.backlog, fleet=fleet, pauses=state.pauses, at=moment
+        health=_health(found, limit, problems, warnings),
+        problems=problems,
+        warnings=warnings,
+        backlog=found.state.backlog,
+        fleet=found.fleet,
+        pauses=found.state.pauses,
+        at=utc(found.state.found.now),
     )
 
 
-def _figures(found: _Tables, limit: float) -> Health:
-    """Return the figures of the health, not judged yet."""
-    waits, standstill = found.state.backlog, found.state.standstill
+def _health(
+    found: _Tables, limit: float, problems: Sequence[HealthLine], warnings: Sequence[HealthLine]
+) -> Health:
+    waits, standstill, urgent = found.state.backlog, found.state.standstill, alerts(found.servers)
     return Health(
-        healthy=True,
+        healthy=not (problems or urgent),
         limit=limit,
-        problems=(),
+        problems=tuple(one.text for one in problems),
         oldest_due_seconds=waits.oldest_due_seconds,
         oldest_claimed_seconds=standstill.oldest_claimed,
         due=waits.due,
         claimed=min(waits.claimed + waits.sending, MOST_COUNTED),
         stuck=standstill.stuck,
         beat_seconds=found.fleet.beat_seconds,
-        alerts=alerts(found.servers),
+        alerts=urgent,
         servers=found.servers,
+        warnings=tuple(one.text for one in warnings),
         crashing=tuple(one.id for one in found.state.crashing),
     )
 
 
-def _problems(runtime: Runtime, health: Health, found: _Tables, *, ask: bool) -> tuple[str, ...]:
+def _warnings(found: _Tables, told: Collection[str]) -> Iterator[HealthLine]:
+    """Yield what keeps no email back yet, but for what is `told` as a problem."""
+    instance = found.place.instance
+    if instance is not None and instance.has_held and found.state.has_held:
+        yield HealthLine(text=_HELD, code=Code.HELD)
+    for email in found.state.crashing:
+        yield HealthLine(text=crashing_line(email), code=Code.CRASHING, email_id=email.id)
+    yield from (_line(one) for one in judged(found.fleet) if one.text not in told)
+
+
+def _problems(
+    runtime: Runtime, found: _Tables, limit: float, *, ask: bool
+) -> tuple[HealthLine, ...]:
     """Return what is wrong, as far as the tables and the workers can tell."""
+    behind = older_schema(runtime.database)
     return (
-        *([behind] if (behind := older_schema(runtime.database)) else []),
-        *missing(runtime, found.state.keys),
-        *_still(runtime, health, found, ask=ask),
+        *([HealthLine(text=behind, code=Code.SCHEMA)] if behind else []),
+        *map(_line, missing_keys(runtime, found.state.keys)),
+        *_standstill(runtime, found, limit, ask=ask),
     )
 
 
-def _still(runtime: Runtime, health: Health, tables: _Tables, *, ask: bool) -> list[str]:
+def _standstill(
+    runtime: Runtime, tables: _Tables, limit: float, *, ask: bool
+) -> list[HealthLine]:
     """Return what does not move, and why."""
-    found = [tables.place.refusal] if tables.place.refusal else []
+    found = list(_late(tables, limit))
     untaken = (*unheard_findings(tables.fleet), *still_findings(tables.fleet))
-    deaf = [one.text for one in untaken if one.level == "error"]
-    oldest = max(health.oldest_due_seconds or 0.0, health.oldest_claimed_seconds or 0.0)
-    if oldest > health.limit:
-        late = counted(health.stuck or 0, "email has", "emails have")
-        found.append(f"{late} been due or claimed for over {health.limit:g} s")
-    if (overdue := tables.state.standstill.overdue) > health.limit:
-        found.append(f"a lease ran out {overdue:.0f} s ago, and no sweep has judged its emails")
-    seen = health.beat_seconds
+    deaf = [_line(one) for one in untaken if one.level == "error"]
     if found:
         found += _reasons(runtime, tables.state.pauses, deaf, ask=ask)
-    elif oldest > RESTART:
+    elif tables.oldest > RESTART:
         found += deaf  # nobody is there to send what waits
-    if seen is not None and seen > max(health.limit, UNSEEN):
-        found.append(beat_finding(seen).text)
+    seen = tables.fleet.beat_seconds
+    if seen is not None and seen > max(limit, UNSEEN):
+        found.append(_line(beat_finding(seen)))
     elif seen is None and found and runtime.find_celery() is not None:
-        found.append(beat_finding(None).text)
+        found.append(_line(beat_finding(None)))
     return found
 
 
-def _reasons(runtime: Runtime, pauses: Iterable[Pause], deaf: list[str], *, ask: bool) -> list[str]:
+def _late(tables: _Tables, limit: float) -> Iterator[HealthLine]:
+    """Yield that this outbox may not send, and what has waited for too long."""
+    if tables.place.refusal:
+        yield HealthLine(text=tables.place.refusal, code=Code.COPY)
+    standstill = tables.state.standstill
+    if tables.oldest > limit:
+        late = counted(standstill.stuck, "email has", "emails have")
+        yield HealthLine(text=f"{late} been due or claimed for over {limit:g} s")
+    if standstill.overdue > limit:
+        told = f"a lease ran out {standstill.overdue:.0f} s ago"
+        yield HealthLine(text=f"{told}, and no sweep has judged its emails")
+
+
+def _reasons(
+    runtime: Runtime, pauses: Iterable[Pause], deaf: list[HealthLine], *, ask: bool
+) -> list[HealthLine]:
     """Return why emails wait: they are paused, or no worker takes them.
 
     The workers are asked over the broker, unless their table tells that none is there (`deaf`).
     """
     app = runtime.find_celery()
-    reasons = [f"paused: {one.scope} (flask outbox resume {one.scope})" for one in pauses]
+    reasons = [HealthLine(text=paused_line(one.scope), code=Code.PAUSED) for one in pauses]
     if runtime.sending_is_off():
-        return [*reasons, SUPPRESSED]
+        return [*reasons, HealthLine(text=SUPPRESSED, code=Code.SUPPRESSED)]
     if app is None:
-        return [*reasons, f"{NO_CELERY}: only `flask outbox drain` sends"]
+        told = f"{NO_CELERY}: only `flask outbox drain` sends"
+        return [*reasons, HealthLine(text=told, code=Code.CELERY)]
     if deaf or not ask:
         return [*reasons, *deaf]
-    return [*reasons, *(one.text for one in fleet_findings(app) if one.level != "ok")]
+    return [*reasons, *(_line(one) for one in fleet_findings(app) if one.level != "ok")]
+
+
+def _line(finding: Finding) -> HealthLine:
+    return HealthLine(text=finding.text, code=finding.code)
 
 
 def _faults(runtime: Runtime) -> tuple[str, ...]:

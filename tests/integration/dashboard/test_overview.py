@@ -176,7 +176,7 @@ def test_failed_and_unknown_share_their_limit_and_both_say_so(
     shown = r'<dt>{}</dt>\s*<dd><a href="/outbox/problems">{}</a>'
     monkeypatch.setattr("outbox.store.queries.waiting.MOST_COUNTED", 1)
     assert re.search(shown.format("unknown", "1"), desk.get("/").text), "none of it is left out"
-    monkeypatch.setattr("outbox.dashboard.overview.state.MOST_COUNTED", 1)
+    monkeypatch.setattr("outbox.dashboard.overview.first_page.MOST_COUNTED", 1)
     page = desk.get("/").text
     assert re.search(shown.format("failed", r"0\+"), page)
     assert re.search(shown.format("unknown", r"1\+"), page)

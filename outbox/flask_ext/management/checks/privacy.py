@@ -48,16 +48,19 @@ def privacy_findings(runtime: Runtime) -> list[Finding]:
     return findings + _lacking(runtime)
 
 
-def missing(runtime: Runtime, used: frozenset[str]) -> list[str]:
-    """Return a problem for each of these keys that this process lacks."""
-    return [_MISSING.format(key_id=key_id) for key_id in runtime.cipher.missing(used)]
+def missing_keys(runtime: Runtime, used: frozenset[str]) -> list[Finding]:
+    """Return an error for each of these keys that this process lacks."""
+    return [
+        error(_MISSING.format(key_id=key_id), Code.ENCRYPTION_KEY)
+        for key_id in runtime.cipher.missing(used)
+    ]
 
 
 def _lacking(runtime: Runtime) -> list[Finding]:
     """Return an error for each key that stored emails need, and for erased people unknown now."""
     database = runtime.database
     used = database.read(lambda connection: needed(connection, database))
-    findings = [error(text, Code.ENCRYPTION_KEY) for text in missing(runtime, used)]
+    findings = missing_keys(runtime, used)
     if database.read(lambda connection: is_illegible(connection, database)):
         what = _UNSET if database.tombstones.secret_id is None else _CHANGED
         findings.append(error(_ILLEGIBLE.format(what=what), Code.ERASE_KEY))
