@@ -11,8 +11,8 @@ from flask.typing import ResponseReturnValue
 from ...domain.config.enqueue_options import MAX_ID
 from ...domain.delivery.status import LEASED, Status
 from ...domain.header.address import CONTROL
+from ...flask_ext.management.audit import copied_as
 from ...flask_ext.management.management import Management
-from ...flask_ext.management.results import Reason
 from ...flask_ext.management.source import ACTS, AGAIN
 from ...flask_ext.previews.shown import ShownEmail
 from ...store.due_times import HELD
@@ -21,6 +21,7 @@ from ..access.role import Role
 from ..site.render import render, without_surrogates
 from ..site.site import Site, visitor
 from .content import MOST_CHARACTERS, content_of, is_large, shown_email
+from .done import done_by
 from .life import life_of, newest_acts
 
 FRAME_POLICY = (
@@ -28,8 +29,6 @@ FRAME_POLICY = (
     " form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
 """What a shown message may do, which may be hostile: no scripts, and it loads nothing."""
-LOCKED = f"unchanged: {Reason.LOCKED}"
-"""The result of an act that another transaction has kept from the message."""
 _HEAD = '<base target="_blank"><meta http-equiv="x-dns-prefetch-control" content="off">'
 """So a click on a link opens a window, which the sandbox forbids. And the browser looks up no name
 of a link before a click: the name alone may tell the sender who reads."""
@@ -48,7 +47,7 @@ def show(email_id: int) -> ResponseReturnValue:
     """Show one message."""
     email = _found(email_id)
     found = newest_acts(email_id)
-    acts, done = found[:ACTS], _done(found)
+    acts = found[:ACTS]
     return render(
         "messages/one.html",
         email=email,
@@ -58,9 +57,7 @@ def show(email_id: int) -> ResponseReturnValue:
         most=MOST_CHARACTERS,
         is_large=is_large(email),
         is_held=email.due_at == HELD,
-        done=done,
-        is_past=bool(done) and done[0].result in set(Status) - {email.status},
-        locked=LOCKED,
+        done=done_by(visitor().who, email, found) if "done" in request.args else None,
         again=_sent_again(acts) if "again" in request.args else None,
         seen=acts[0].id if acts else 0,
         copy_of=_copied_from(email_id),
@@ -120,15 +117,6 @@ def _shown(email_id: int) -> ShownEmail:
     return shown_email(email, octets)
 
 
-def _done(acts: tuple[AuditEntry, ...]) -> tuple[AuditEntry, ...]:
-    """Return what the visitor has just done; after it, where it came too late, what was before."""
-    if "done" not in request.args or not acts or acts[0].who != visitor().who:
-        return ()
-    if not _was_late(acts[0]):
-        return acts[:1]
-    return (acts[0], *[one for one in acts[1:] if not _was_late(one)][:1])
-
-
 def _sent_again(acts: tuple[AuditEntry, ...]) -> AuditEntry | None:
     return next((one for one in acts if one.action == AGAIN), None)
 
@@ -138,12 +126,8 @@ def _copied_from(email_id: int) -> int | None:
     given = request.args.get("copy_of", 0, type=int)
     if not 0 < given <= MAX_ID:
         return None
-    made = f"enqueued as {email_id}"
+    made = copied_as(email_id)
     return given if any(act.result == made for act in newest_acts(given)) else None
-
-
-def _was_late(act: AuditEntry) -> bool:
-    return act.result.startswith("unchanged") and act.result != LOCKED
 
 
 def _possible(email: EmailDetails) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -15,13 +16,45 @@ from ...store.control import audit
 from ...store.report_records import AuditEntry
 from ...store.schema.audit_tables import WHO_LENGTH
 from .arguments import limit_of, one_id
-from .results import Unchanged
+from .results import Reason, Unchanged
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 MOST_NAMED = 50
 """The most ids that an entry names."""
+
+_UNCHANGED = "unchanged: "
+
+
+class Outcome(StrEnum):
+    """What came of an act on one email."""
+
+    DONE = "done"
+    LOCKED = "locked"  # nothing was changed: another transaction held the email
+    UNCHANGED = "unchanged"  # the act came too late
+
+
+def unchanged(why: object) -> str:
+    """Return the result of an act that changed nothing."""
+    return f"{_UNCHANGED}{why}"
+
+
+def outcome_of(entry: AuditEntry) -> Outcome:
+    """Return what came of an act on one email; its result is stored in words."""
+    if entry.result == unchanged(Reason.LOCKED):
+        return Outcome.LOCKED
+    return Outcome.UNCHANGED if entry.result.startswith(_UNCHANGED) else Outcome.DONE
+
+
+def why_unchanged(entry: AuditEntry) -> str:
+    """Return why an act changed nothing."""
+    return entry.result.removeprefix(_UNCHANGED)
+
+
+def copied_as(email_id: int) -> str:
+    """Return the result of an act that enqueued an email's content as this new one."""
+    return f"enqueued as {email_id}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,16 +84,16 @@ class Act:
         connection: Connection,
         database: Database,
         changed: Mapping[int, str],
-        unchanged: Collection[Unchanged],
+        left: Collection[Unchanged],
     ) -> None:
         """Write the entry of an action on these emails; one email is named in a column."""
-        ids = sorted({*changed, *(one.id for one in unchanged)})
+        ids = sorted({*changed, *(one.id for one in left)})
         if len(ids) == 1:
-            found = list(changed.values()) or [f"unchanged: {one}" for one in unchanged]
+            found = list(changed.values()) or list(map(unchanged, left))
             self.note(connection, database, str(found[0]), ids[0])
         elif ids:
             act = Act(who=self.who, action=self.action, what={**self.what, **_named(ids)})
-            act.note(connection, database, _counted(changed, len(unchanged)))
+            act.note(connection, database, _counted(changed, len(left)))
 
 
 def act_of(by: Any, action: str, **what: Any) -> Act | None:
@@ -87,8 +120,8 @@ def _named(ids: Collection[int]) -> dict[str, Any]:
     return {"emails": len(ids), "first": min(ids), "last": max(ids)}
 
 
-def _counted(changed: Mapping[int, str], unchanged: int) -> str:
+def _counted(changed: Mapping[int, str], left: int) -> str:
     """Return how many emails have each status now, such as `3 pending, 1 unchanged`."""
     counts = Counter(map(str, changed.values()))
     told = [f"{count} {status}" for status, count in sorted(counts.items())]
-    return ", ".join([*told, f"{unchanged} unchanged"] if unchanged else told)
+    return ", ".join([*told, f"{left} unchanged"] if left else told)

@@ -17,7 +17,7 @@ from ...store.control import suppression
 from ...store.report_records import Pause, Suppression
 from ...store.schema.column_types import REASON_LENGTH
 from .arguments import limit_of, priority_of
-from .audit import Act, act_of
+from .audit import Act, act_of, unchanged
 from .results import Suppressions
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def suppress(runtime: Runtime, address: Any, reason: Any, by: Any) -> bool:
         database,
         lambda c: suppression.suppress(c, database, whom, why),
         act,
-        ("added", "unchanged: was on the list already"),
+        ("added", unchanged("was on the list already")),
     )
 
 
@@ -80,7 +80,7 @@ def unsuppress(runtime: Runtime, address: Any, by: Any) -> bool:
         database,
         lambda c: suppression.allow(c, database, whom),
         act_of(by, "unsuppress", addresses=1),
-        ("removed", "unchanged: was not on the list"),
+        ("removed", unchanged("was not on the list")),
     )
 
 
@@ -103,7 +103,7 @@ def pause(runtime: Runtime, priority: Any, by: Any) -> bool:
         database,
         lambda c: pauses.pause(c, database, which),
         act_of(by, "pause", scope=pauses.scope_of(which)),
-        ("paused", "unchanged: was paused already"),
+        ("paused", unchanged("was paused already")),
     )
 
 
@@ -114,7 +114,7 @@ def resume(runtime: Runtime, priority: Any, by: Any) -> bool:
         database,
         lambda c: pauses.resume(c, database, which),
         act_of(by, "resume", scope=pauses.scope_of(which)),
-        ("resumed", "unchanged: was not paused"),
+        ("resumed", unchanged("was not paused")),
     )
 
 

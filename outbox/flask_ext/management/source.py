@@ -19,7 +19,7 @@ from ...store.records import Email
 from ...store.transitions.enqueue import Writer
 from ...worker.tracing import traceparent
 from .arguments import one_id
-from .audit import act_of
+from .audit import copied_as, act_of
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -63,7 +63,7 @@ def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  
         writer = Writer(connection=connection, database=database, reuse_size=size, indexed=indexed)
         made = writer.add(_new(runtime, found))
         if act is not None:
-            act.note(connection, database, f"enqueued as {made.id}", wanted)
+            act.note(connection, database, copied_as(made.id), wanted)
         return made
 
     return run_bounded(database, enqueue)

@@ -22,7 +22,7 @@ from ...store.instance.forget import forget_running
 from ...store.instance.held import first_held
 from ...store.jobs import row as jobs
 from ..management.arguments import OnProgress, priority_of, several_ids
-from ..management.audit import MOST_NAMED, Act, act_of
+from ..management.audit import MOST_NAMED, Act, act_of, unchanged
 from ..management.corrections import in_parts, noted, scanned
 from ..management.results import Reason
 
@@ -165,7 +165,7 @@ def _note_unchanged(
     database: Database, act: Act | None, only: int, locked: Collection[int]
 ) -> None:
     """Note why the only email was not released."""
-    told = f"unchanged: {Reason.LOCKED if locked else 'is not held'}"
+    told = unchanged(Reason.LOCKED if locked else "is not held")
     if act is not None:
         run_bounded(database, lambda connection: act.note(connection, database, told, only))
 
