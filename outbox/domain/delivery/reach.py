@@ -17,7 +17,7 @@ WITNESS = 10.0
 WITNESS_MAX = 120.0
 """The same, where this host could not reach the server since before that email."""
 
-HALT = 10.0
+AVOID = 10.0
 """Seconds for which this process claims nothing for a server whose breaker it could not open."""
 
 CROWDED = 30.0
@@ -40,16 +40,16 @@ class Reach:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._failing: dict[str, _Failing] = {}
-        self._halted: dict[str, float] = {}  # by server: until when nothing is claimed for it
+        self._avoided: dict[str, float] = {}  # by server: until when nothing is claimed for it
         self._crowded: dict[str, float] = {}  # by server: until when no further session is opened
         self._tried: dict[str, object] = {}  # by server: the try that is under way
 
-    def has_left(self, server: str) -> bool:
+    def was_left(self, server: str) -> bool:
         """Return whether this process left the server, and has opened no session with it since."""
         found = self._failing.get(server)
         return found is not None and found.failures > 0
 
-    def is_out(self, server: str) -> bool:
+    def is_left_for_now(self, server: str) -> bool:
         """Return whether this process is to leave the server to other hosts for now."""
         found = self._failing.get(server)
         return found is not None and self._clock() < found.until
@@ -71,17 +71,17 @@ class Reach:
         failing.until = self._clock() + seconds
         return seconds
 
-    def halt(self, server: str) -> None:
+    def avoid(self, server: str) -> None:
         """Claim nothing for the server for a while: it is at fault, and its breaker stays closed.
 
         Another transaction has locked the breaker's row. Without a pause the same emails would be
         claimed at once.
         """
-        self._halted[server] = self._clock() + HALT
+        self._avoided[server] = self._clock() + AVOID
 
-    def is_halted(self, server: str) -> bool:
+    def is_avoided(self, server: str) -> bool:
         """Return whether this process claims nothing for the server for now."""
-        return self._clock() < self._halted.get(server, 0.0)
+        return self._clock() < self._avoided.get(server, 0.0)
 
     def crowd(self, server: str) -> bool:
         """Open no further session with the server for a while; return whether it is the first time.
@@ -119,7 +119,7 @@ class Reach:
                     del self._tried[name]
 
     def _is_due(self, server: str) -> bool:
-        return self.has_left(server) and not self.is_out(server)
+        return self.was_left(server) and not self.is_left_for_now(server)
 
     def opened(self, server: str) -> None:
         """Note that this process has opened a session with the server."""

@@ -54,7 +54,7 @@ class ServerChoice:
         reach, probed = runtime.reach, batch.probed
         # A server that this process has left gets no emails from it before a session has opened.
         # A probe of it is such a session, once its pause is over.
-        is_away = reach.has_left if probed is None else reach.is_out
+        is_away = reach.was_left if probed is None else reach.is_left_for_now
         self._servers = {one.name: one for one in ordered if not is_away(one.name)}
         self.is_cut_off = bool(ordered) and not self._servers
         """Whether other hosts reach the batch's servers, and this one does not."""

@@ -28,7 +28,7 @@ def is_usable(runtime: Runtime, snapshot: Snapshot, server: ServerSettings) -> b
 
 def _is_avoided(runtime: Runtime, server: ServerSettings) -> bool:
     """Return whether this process did not get a row that it needs to send over this server."""
-    if runtime.reach.is_halted(server.name):
+    if runtime.reach.is_avoided(server.name):
         return True
     return server.connections is not None and server.name in full_for_now(runtime.database)
 

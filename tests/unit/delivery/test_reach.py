@@ -21,12 +21,12 @@ class Time:
 def test_a_server_is_tried_again_when_its_pause_is_over_and_not_before() -> None:
     time = Time()
     reach = Reach(time)
-    assert not reach.has_left("b")
+    assert not reach.was_left("b")
     reach.leave("b")
     with reach.trying(ROUTE) as server:
         assert server is None
     time.now += PAUSE_FIRST
-    assert (reach.has_left("a"), reach.has_left("b")) == (False, True)
+    assert (reach.was_left("a"), reach.was_left("b")) == (False, True)
     with reach.trying(ROUTE) as server:
         assert server == "b"
 
@@ -53,7 +53,7 @@ def test_a_session_that_opens_ends_it_also_during_a_try() -> None:
     with reach.trying(ROUTE) as server:
         assert server == "a"
         reach.opened("a")
-    assert not reach.has_left("a")
+    assert not reach.was_left("a")
     with reach.trying(ROUTE) as server:
         assert server is None
 
@@ -62,6 +62,6 @@ def test_a_failure_that_other_hosts_share_is_no_reason_to_leave() -> None:
     """The breaker opens for all, and a probe follows."""
     reach = Reach(Time())
     reach.witness_seconds("a")
-    assert not reach.has_left("a")
+    assert not reach.was_left("a")
     with reach.trying(ROUTE) as server:
         assert server is None

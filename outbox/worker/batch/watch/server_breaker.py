@@ -116,7 +116,7 @@ class ServerBreaker:
         if not self._write(
             lambda *at, **k: is_news.append(circuit_breaker.trip(*at, **k)), **known
         ):
-            self._reach.halt(self._server)
+            self._reach.avoid(self._server)
         elif any(is_news):
             log_breaker(self._server, why, alert=bool(known.get("alert")))
 

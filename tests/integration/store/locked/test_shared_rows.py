@@ -41,7 +41,7 @@ PROBER = uuid4()
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the process try a row again with the next sweep; see `test_avoided_rows`."""
     monkeypatch.setattr(shared_rows, "AVOIDED", 0.0)
-    monkeypatch.setattr(reach, "HALT", 0.0)
+    monkeypatch.setattr(reach, "AVOID", 0.0)
 
 
 def two_servers(shops: Shops, catcher: Catcher, **limit: object) -> Motion:

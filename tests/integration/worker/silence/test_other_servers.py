@@ -91,10 +91,10 @@ def test_a_late_reply_is_its_own_server_s_though_the_process_is_to_try_another_o
             wait_until(lambda: not shop.rows(shop.tables.lease), DEADLINE, "the batch to end")
             assert attempts(shop) == {("silent", "sent"): 1, ("well", "sent"): 5}
             assert "left" in halted(shop)
-            assert reach.has_left("left")
+            assert reach.was_left("left")
             close(shop.database, "left")
             write(shop, "bad", 1)
-            wait_until(lambda: not reach.has_left("left"), DEADLINE, "the next batch tries it")
+            wait_until(lambda: not reach.was_left("left"), DEADLINE, "the next batch tries it")
 
 
 class Late(ScriptedServer):
