@@ -96,7 +96,7 @@ def session_seconds(failures: int) -> float:
     return SESSION_FIRST * 2.0 ** min(failures, 10)
 
 
-def allowed(seconds: float) -> int | None:
+def ramp_limit(seconds: float) -> int | None:
     """Return how many batches may be in flight `seconds` after the breaker closed.
 
     It is None where there is no limit. A moment that is yet to come was noted by a clock that was

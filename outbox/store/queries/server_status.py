@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import CompoundSelect, Connection, Select, func, union_all
 
-from ...domain.delivery.breaker_timing import BreakerState, allowed
+from ...domain.delivery.breaker_timing import BreakerState, ramp_limit
 from ..connection.database import Database
 from ..control import circuit_breaker
 from ..records import Breaker
@@ -82,5 +82,5 @@ def terms(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
 
 def _recovering(found: Findings) -> dict[str, int]:
     """Return by server how many batches it may be given, while it comes back."""
-    batches = {row.name: allowed(found.age(row.moment)) for row in found["recovered"]}
+    batches = {row.name: ramp_limit(found.age(row.moment)) for row in found["recovered"]}
     return {name: most for name, most in batches.items() if most is not None}

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.delivery.breaker_timing import RAMP, RAMP_SECONDS, Cause, allowed, open_seconds
+from outbox.domain.delivery.breaker_timing import (
+    RAMP,
+    RAMP_SECONDS,
+    Cause,
+    open_seconds,
+    ramp_limit,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,15 +20,15 @@ from outbox.domain.delivery.breaker_timing import RAMP, RAMP_SECONDS, Cause, all
 def test_the_batches_in_flight_double_each_second_until_there_is_no_limit(
     seconds: float, batches: int | None
 ) -> None:
-    assert allowed(seconds) == batches
+    assert ramp_limit(seconds) == batches
 
 
 def test_a_clock_that_stepped_back_lets_one_batch_through_and_not_none() -> None:
-    assert allowed(-5.0) == 1
+    assert ramp_limit(-5.0) == 1
 
 
 def test_a_clock_that_stepped_back_by_more_than_a_ramp_limits_nothing() -> None:
-    assert [allowed(-RAMP_SECONDS), allowed(-3600.0)] == [None, None]
+    assert [ramp_limit(-RAMP_SECONDS), ramp_limit(-3600.0)] == [None, None]
 
 
 def test_the_ramp_never_narrows_and_ends() -> None:

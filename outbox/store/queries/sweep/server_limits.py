@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, select
 
-from ....domain.delivery.breaker_timing import RAMP_SECONDS, BreakerState, allowed
+from ....domain.delivery.breaker_timing import RAMP_SECONDS, BreakerState, ramp_limit
 from ...connection.database import Database
 from ...control.circuit_breaker import is_half_open
 from ...schema.clock import utc
@@ -37,7 +37,7 @@ def limits(found: Findings) -> dict[str, int]:
     OPEN: nothing may be claimed for it. HALF_OPEN: one probe, for the first process that takes it.
     Above 0: it has just come back, and this many batches may be in flight on it.
     """
-    ramp = {row.name: allowed(found.age(row.moment)) for row in found["back"]}
+    ramp = {row.name: ramp_limit(found.age(row.moment)) for row in found["back"]}
     halted = {row.name: int(row.number) for row in found["halted"]}
     return {name: most for name, most in ramp.items() if most is not None} | halted
 
@@ -66,7 +66,7 @@ def ramps(connection: Connection, database: Database) -> dict[str, int]:
         row.name: (utc(row.now) - utc(row.recovered_at)).total_seconds()
         for row in connection.execute(statement.where(_is_recovering(database)))
     }
-    ramp = {name: allowed(age) for name, age in ages.items()}
+    ramp = {name: ramp_limit(age) for name, age in ages.items()}
     return {name: most for name, most in ramp.items() if most is not None}
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from outbox.domain.delivery.breaker_timing import RAMP, RAMP_SECONDS, BreakerState, Cause, allowed
+from outbox.domain.delivery.breaker_timing import (
+    RAMP,
+    RAMP_SECONDS,
+    BreakerState,
+    Cause,
+    ramp_limit,
+)
 from outbox.store.control import circuit_breaker
 from outbox.store.queries.server_status import server_statuses
 from outbox.store.queries.sweep import server_limits
@@ -33,7 +39,7 @@ def test_all_who_read_the_ramp_go_by_its_rule(still: Shop, age: float) -> None:
     table = still.tables.server
     with still.engine.begin() as connection:
         connection.execute(sa.insert(table).values(name=SERVER, recovered_at=at(-age)))
-    rule = allowed(age)
+    rule = ramp_limit(age)
     database = still.database
     assert limits(still).get(SERVER) == rule
     assert database.read(lambda c: server_limits.ramps(c, database)).get(SERVER) == rule
