@@ -21,8 +21,8 @@ def next_size(size: int, took: float) -> int:
     return min(MOST, size + size // 4) if took < TARGET else size
 
 
-def share(first: Place, place: Place, last: Place) -> float:
-    """Return about which share of the way from `first` to `last` lies before `place`: 0.0 to 1.0.
+def part_done(first: Place, place: Place, last: Place) -> float:
+    """Return about which part of the way from `first` to `last` lies before `place`: 0.0 to 1.0.
 
     It goes by moments where the places have some, and by ids elsewhere.
     """

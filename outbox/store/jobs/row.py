@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from ...domain.config.search_terms import Term
 from ...domain.jobs.order import Action, JobState, Order, text_of, texts_of, values_of
-from ...domain.jobs.pace import share
+from ...domain.jobs.pace import part_done
 from ...domain.search.place import Place, read_place
 from ..connection.database import Database
 from ..connection.row_locks import locking
@@ -199,4 +199,4 @@ def _share(row: Row[Any]) -> float | None:
         return min(1.0, (row.changed + row.unchanged) / row.found) if row.found else 0.0
     if row.first_place is None or row.last_place is None:
         return None
-    return share(place_of(row.first_place), place_of(row.place), place_of(row.last_place))
+    return part_done(place_of(row.first_place), place_of(row.place), place_of(row.last_place))

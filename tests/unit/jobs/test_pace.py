@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from outbox.domain.jobs.pace import LEAST, MOST, TARGET, next_size, share
+from outbox.domain.jobs.pace import LEAST, MOST, TARGET, next_size, part_done
 from outbox.domain.search.place import Place
 
 NOON = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -42,4 +42,4 @@ def at(minutes: int, email_id: int = 1) -> Place:
     ],
 )
 def test_how_far_it_is(first: Place, place: Place, last: Place, told: float) -> None:
-    assert share(first, place, last) == told
+    assert part_done(first, place, last) == told
