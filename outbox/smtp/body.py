@@ -42,15 +42,15 @@ def write_body(
     behind: bytes,
     fence: Callable[[], bool],
     seconds: float,
-    left: Callable[[], float] = lambda: inf,
+    seconds_left: Callable[[], float] = lambda: inf,
     progress: Callable[[], object] = lambda: None,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> int:
     """Write all of `wire`, then `behind`; return how many octets of `behind` have left.
 
-    Each block of `wire` has its `seconds`. `left` returns those that remain for the transaction;
-    `progress` is called for each block. `goes_on` is called every `LOOK` seconds while the server
-    takes no octets: False ends the wait.
+    Each block of `wire` has its `seconds`. `seconds_left` returns those that remain for the
+    transaction; `progress` is called for each block. `goes_on` is called every `LOOK` seconds while
+    the server takes no octets: False ends the wait.
 
     Raises Torn where the writing ended before the final dot was handed over; the caller must close.
     What ends it behind the dot is not about this email: the reply to the dot tells. The next email
@@ -78,7 +78,7 @@ def write_body(
         try:
             if sent:
                 progress()
-                most = min(seconds, left()) if sent < size else LOOK
+                most = min(seconds, seconds_left()) if sent < size else LOOK
                 _wait_writable(sock, most, goes_on)
             # Asked as late as possible: after it only the write itself takes time.
             if (holds_dot or not sent) and not fence():
@@ -89,12 +89,15 @@ def write_body(
         except OSError as error:
             if sent >= size:
                 break
-            lost = NoReply.of(error)
             phase = Phase.BODY if counted or not holds_dot else Phase.DOT
-            overdue = phase is Phase.BODY and left() <= 0
-            event = Event.OVERDUE if overdue else lost.event
-            raise Torn(event, lost.reply.text, phase) from error
+            raise _torn(error, phase, seconds_left()) from error
     return sent - size
+
+
+def _torn(error: OSError, phase: Phase, seconds_left: float) -> Torn:
+    """Return what a socket's error says of the content."""
+    lost, is_overdue = NoReply.of(error), phase is Phase.BODY and seconds_left <= 0
+    return Torn(Event.OVERDUE if is_overdue else lost.event, lost.reply.text, phase)
 
 
 def _wait_writable(sock: socket.socket, seconds: float, goes_on: Callable[[], bool]) -> None:

@@ -120,13 +120,14 @@ class Client(EnvelopeSession):
         behind = self._announcement(following if len(content) < BLOCK else None)
         wire, seconds = stuffed(content), self._server.command_timeout
         try:
-            left = write_body(
+            departed = write_body(
                 self.sock, wire, behind, fence, seconds, self._left, self.progress, self.goes_on
             )
         except Torn as torn:
             self.phase = torn.phase
             raise
-        self.announced, self._is_cut = following if left else None, 0 < left < len(behind)
+        self.announced = following if departed else None
+        self._is_cut = 0 < departed < len(behind)
         # From here on only waiting helps: if the wait for the reply is ended, the email is unknown.
         self._until = inf
         self.phase, self._patience = Phase.DOT, self._server.dot_timeout
@@ -177,4 +178,4 @@ class Client(EnvelopeSession):
         result = transaction_from(phase, reply, judgement, refusals)
         if event is Event.OVERDUE:
             return replace(result, overdue=True)
-        return replace(result, given_up=True) if event is Event.GIVEN_UP else result
+        return replace(result, wait_given_up=True) if event is Event.GIVEN_UP else result

@@ -66,7 +66,7 @@ class Outgoing:
                     self.unjudged = Unjudged.UNTRIED if self.suspected is None else Unjudged.SUSPECT
             case _:  # a refusal that is the server's fault: it refuses all alike
                 self.unjudged = Unjudged.BEHIND
-        if transaction.given_up:  # the server might still have taken it: no crash is charged
+        if transaction.wait_given_up:  # the server might still have taken it: no crash is charged
             self.unjudged, self.retry_after = Unjudged.BEHIND, SLOW_DELAY
 
 

@@ -220,14 +220,14 @@ class Watch:
         if self._others.wait(self._suspicion.could_tell):
             return CLASS
         # An email without a reply counts as not fresh: `note_slow` sees a server silent to all.
-        is_fresh = email.traits.is_fresh and not result.given_up
+        is_fresh = email.traits.is_fresh and not result.wait_given_up
         witness = self._witness(OPEN_FIRST if is_fresh else JUST_NOW)
         if witness is None:
             return self._blame_server(email, result)
         if is_fresh:
             return CLASS  # an open breaker would stop all emails, and the server has just taken one
         # A silence blames no email: those set aside before may have had another cause.
-        return ASIDE if result.given_up else Diagnosis(Kind.BLAMED, witness=witness)
+        return ASIDE if result.wait_given_up else Diagnosis(Kind.BLAMED, witness=witness)
 
     def _doubt(self, email: ClaimedEmail, result: Transaction) -> Diagnosis:
         """Note that an email is in doubt: its content left, and no reply tells what became of it.

@@ -41,7 +41,10 @@ pytestmark = [
 ]
 
 SILENCE = Transaction(
-    verdict=Verdict.UNSENT, phase=Phase.MAIL, reply=Reply(code=0, text="no reply"), given_up=True
+    verdict=Verdict.UNSENT,
+    phase=Phase.MAIL,
+    reply=Reply(code=0, text="no reply"),
+    wait_given_up=True,
 )
 
 
