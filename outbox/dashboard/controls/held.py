@@ -46,10 +46,9 @@ def release() -> ResponseReturnValue:
 
 
 def _release(after: int | None) -> Part:
-    form, state = request.form, state_of()
-    state.refuse_own_write()
+    form = request.form
     return pages.release_part(
-        state.runtime,
+        state_of().writer_runtime,
         tag=form.get("tag", "").strip() or None,
         priority=form.get("priority") or None,
         scheduled="scheduled" in form,

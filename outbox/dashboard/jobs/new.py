@@ -71,8 +71,6 @@ def _plan(found: DryRun, seen: Seen, form: SearchForm) -> Plan:
 
 
 def _started(plan: Plan) -> Job:
-    filters = SearchForm.read(plan.filters).filters()[0]
-    state = state_of()
-    state.refuse_own_write()
+    filters, runtime = SearchForm.read(plan.filters).filters()[0], state_of().writer_runtime
     seen = Seen(Count(plan.emails, plan.more), Count(plan.stuck, plan.more_stuck))
-    return start_job(state.runtime, plan.action, filters, plan.upto, plan.who, seen)
+    return start_job(runtime, plan.action, filters, plan.upto, plan.who, seen)

@@ -69,9 +69,7 @@ def stop() -> ResponseReturnValue:
 
 def _stop(tag: str, after: int | None) -> Part:
     """Stop a bounded part of the rest. A job in the background may take this place."""
-    state = state_of()
-    state.refuse_own_write()
-    return stop_part(state.runtime, tag, after, by=visitor().who)
+    return stop_part(state_of().writer_runtime, tag, after, by=visitor().who)
 
 
 def _page(

@@ -111,6 +111,12 @@ class State:
         # A statement, not the table: so a session that routes its statements chooses its writer.
         return insert(self.runtime.tables.email)
 
+    @property
+    def writer_runtime(self) -> Runtime:
+        """The runtime, for a call that writes. Raises ConfigurationError: see `refuse_own_write`."""
+        self.refuse_own_write()
+        return self.runtime
+
     def refuse_own_write(self) -> None:
         """Raise ConfigurationError if a write of ours would wait for the caller's own session.
 

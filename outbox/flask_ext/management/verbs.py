@@ -24,6 +24,4 @@ class Verbs:
     @property
     def _writer_runtime(self) -> Runtime:
         """The runtime, for a verb that writes."""
-        state = state_of(self._app)
-        state.refuse_own_write()
-        return state.runtime
+        return state_of(self._app).writer_runtime
