@@ -12,6 +12,7 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session, SessionTransaction
 
 from ...store.connection.endings import Ending
+from .innermost import innermost
 
 _KEY = "outbox.endings"
 
@@ -33,7 +34,7 @@ def note(
 
     The session is usable again by then, so no error of `tell` comes out of the commit.
     """
-    session.info.setdefault(_KEY, _Pending(tell=tell)).add(_innermost(session), endings)
+    session.info.setdefault(_KEY, _Pending(tell=tell)).add(innermost(session), endings)
 
 
 def _after_commit(session: Session) -> None:
@@ -44,11 +45,7 @@ def _after_commit(session: Session) -> None:
 
 def _after_rollback(session: Session) -> None:
     if _KEY in session.info:
-        session.info[_KEY].endings.pop(_innermost(session), None)
-
-
-def _innermost(session: Session) -> SessionTransaction | None:
-    return session.get_nested_transaction() or session.get_transaction()
+        session.info[_KEY].endings.pop(innermost(session), None)
 
 
 def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:

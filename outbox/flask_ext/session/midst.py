@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session, SessionTransaction
 
 from ...domain.errors import ConfigurationError
 from ...store.session.all_or_none import ENDED
+from .innermost import innermost
 
 _KEY = "outbox.midst"
 _SPOILED = "outbox.spoiled"
@@ -40,16 +41,12 @@ def settle(session: Session) -> None:
 
 def spoil(session: Session) -> None:
     """Refuse the commit of the session's transaction, or of its savepoint: writes are missing."""
-    session.info[_SPOILED] = _innermost(session)
-
-
-def _innermost(session: Session) -> SessionTransaction | None:
-    return session.get_nested_transaction() or session.get_transaction()
+    session.info[_SPOILED] = innermost(session)
 
 
 def _before_commit(session: Session) -> None:
     spoiled = session.info.get(_SPOILED)
-    if spoiled is not None and spoiled is _innermost(session):
+    if spoiled is not None and spoiled is innermost(session):
         raise ConfigurationError(_LACKS)
     # Also fired when a savepoint is released: that commits nothing.
     if session.info.get(_KEY) and not session.in_nested_transaction():

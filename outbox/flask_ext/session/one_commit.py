@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, SessionTransaction
 
 from ...domain.errors import ConfigurationError
 from .reading import begun, writers
-from .session_events import innermost
+from .innermost import innermost
 
 _KEY = "outbox.one_commit"
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import event
 from sqlalchemy.orm import Session, SessionTransaction
 
+from .innermost import innermost
+
 _log = logging.getLogger("outbox")
 ENQUEUED, WITHDRAWN = _KINDS = ("outbox", "outbox.withdrawn")
 """What is followed: the keys in the session's `info`."""
@@ -73,11 +75,6 @@ def _after_rollback(session: Session) -> None:
 
 def _followed(session: Session) -> list[str]:
     return [kind for kind in _KINDS if kind in session.info]
-
-
-def innermost(session: Session) -> SessionTransaction | None:
-    """Return the savepoint in which the session is, or else its transaction."""
-    return session.get_nested_transaction() or session.get_transaction()
 
 
 def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
