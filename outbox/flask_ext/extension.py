@@ -32,7 +32,7 @@ from ..store.schema.tables import define
 from ..store.transitions.cancel import withdraw
 from ..worker.process.runtime import Runtime
 from ..worker.setup.pairing import celery_of
-from .alarm.verbs import Watching
+from .all_verbs import AllVerbs
 from .app.engines import engine_of, engines_of, is_known, metadata_of
 from .app.enqueue import Writing
 from .app.state import State, state_of
@@ -53,7 +53,7 @@ _TWICE = (
 )
 
 
-class Outbox(Watching, WithPreviews, Asynchronous):
+class Outbox(AllVerbs, WithPreviews, Asynchronous):
     """A transactional outbox for e-mail.
 
     With Flask-SQLAlchemy::

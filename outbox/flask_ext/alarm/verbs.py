@@ -6,14 +6,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...store.control.health_mark import turn
 from ...worker.process.runtime import Runtime
-from ..jobs.verbs import Jobs
+from ..management.management import Management
 from ..management.results import Health
-from ..restore.verbs import Restoring
 from .health_signal import tell
 
 
-class Watching(Jobs, Restoring):
-    """These verbs, and those of `Jobs`, `Restoring` and `Management`; `Outbox` inherits them."""
+class Watching(Management):
+    """These verbs and those of `Management`; `Outbox` inherits them."""
 
     def watch(self, max_age: float | None = None) -> Health | None:
         """Examine the health, and return it if it has turned since anybody last watched; else None.

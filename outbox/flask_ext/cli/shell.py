@@ -17,7 +17,7 @@ from ...store.bounded_waits import run_bounded
 from ...store.instance.examine import look
 from ...store.queries.inspect_schema import older_schema
 from ...store.schema.audit_tables import WHO_LENGTH
-from ..alarm.verbs import Watching
+from ..all_verbs import AllVerbs
 from ..app.state import state_of
 from ..management.database_line import database_line
 
@@ -64,9 +64,9 @@ def current_runtime() -> Runtime:
     return state_of().runtime
 
 
-def current_outbox() -> Watching:
+def current_outbox() -> AllVerbs:
     """Return the verbs of the current app's outbox."""
-    return Watching()
+    return AllVerbs()
 
 
 def refuse_copy(runtime: Runtime) -> None:
