@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import click
 from flask.cli import with_appcontext
 
+from ...store.report_records import AuditEntry
 from ..management.server_lines import printable
-from .printing.json_output import print_json
+from .printing.result import print_result
 from .shell import EMAIL_ID, as_json, current_outbox
 
 
@@ -19,11 +22,12 @@ from .shell import EMAIL_ID, as_json, current_outbox
 def audit(email: int | None, before: int | None, limit: int, as_json: bool) -> None:
     """Show what people did by hand, newest first."""
     found = current_outbox().audit(email=email, before=before, limit=limit)
-    if as_json:
-        print_json(found)
-        return
+    print_result(found, _lines, as_json)
+
+
+def _lines(found: Iterable[AuditEntry]) -> Iterator[str]:
     for entry in found:
         which = f" email {entry.email_id}" if entry.email_id else ""
         about = "".join(f" {name}={value}" for name, value in entry.what.items())
         did = f"{entry.who}: {entry.action}{which}{about}"
-        click.echo(printable(f"{entry.id:>6}  {entry.at:%Y-%m-%dT%H:%M:%S}  {did}: {entry.result}"))
+        yield printable(f"{entry.id:>6}  {entry.at:%Y-%m-%dT%H:%M:%S}  {did}: {entry.result}")

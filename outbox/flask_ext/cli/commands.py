@@ -28,8 +28,8 @@ from .health import health, watch
 from .jobs import job, jobs
 from .message_commands import send_again, source
 from .printing.email_lines import email_lines
-from .printing.json_output import print_json
 from .printing.progress_lines import progress_lines
+from .printing.result import print_result
 from .printing.stats_lines import stats_lines
 from .privacy.commands import erase, export, readmit
 from .restore_commands import held, moved, release, restored
@@ -89,12 +89,7 @@ _SCOPES = click.Choice([EVERYTHING, *(priority.name.lower() for priority in Prio
 @with_appcontext
 def stats(as_json: bool) -> None:
     """Show how many emails there are, what waits, and what is wrong."""
-    found = current_outbox().stats()
-    if as_json:
-        print_json(found)
-        return
-    for line in stats_lines(found):
-        click.echo(line)
+    print_result(current_outbox().stats(), stats_lines, as_json)
 
 
 @commands.command()
@@ -103,12 +98,7 @@ def stats(as_json: bool) -> None:
 @with_appcontext
 def progress(tag: str | None, as_json: bool) -> None:
     """Show how far emails have come, and which batches have them."""
-    found = current_outbox().progress(tag)
-    if as_json:
-        print_json(found)
-        return
-    for line in progress_lines(found):
-        click.echo(line)
+    print_result(current_outbox().progress(tag), progress_lines, as_json)
 
 
 @commands.command()
@@ -120,11 +110,7 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
     email = current_outbox().get(id)
     if email is None:
         raise click.ClickException(f"there is no email {id}")
-    if as_json:
-        print_json(email)
-        return
-    for line in email_lines(email):
-        click.echo(line)
+    print_result(email, email_lines, as_json)
 
 
 @commands.command()

@@ -13,7 +13,8 @@ from ...domain.figures.spans import Period
 from ...store.queries.standstill import MOST_COUNTED
 from ...store.report_records import Backlog
 from ..management.server_lines import printable
-from .printing.json_output import plain, print_json
+from .printing.json_output import plain
+from .printing.result import print_result
 from .shell import as_json, current_outbox
 
 
@@ -28,12 +29,7 @@ from .shell import as_json, current_outbox
 @with_appcontext
 def figures(last: str, as_json: bool) -> None:
     """Show what became of the attempts of the last hour, day or week."""
-    found = current_outbox().figures(last)
-    if as_json:
-        print_json(found)
-        return
-    for line in _figures(found):
-        click.echo(printable(line))
+    print_result(current_outbox().figures(last), _figures, as_json)
 
 
 def _figures(found: Figures) -> Iterator[str]:
@@ -46,7 +42,8 @@ def _figures(found: Figures) -> Iterator[str]:
             yield f"{part} of them within  {_seconds(seconds)} s of being due"
     for one in found.failures:
         server = one.server or "no server"
-        yield f"  {one.verdict:<12}{one.attempts:>10}  {one.code or 'no reply'} of {server}"
+        told = f"  {one.verdict:<12}{one.attempts:>10}  {one.code or 'no reply'} of {server}"
+        yield printable(told)
 
 
 def _seconds(seconds: float) -> str:
@@ -62,12 +59,7 @@ def _minute(moment: datetime) -> str:
 @with_appcontext
 def backlog(as_json: bool) -> None:
     """Show how many emails wait and are in flight, counted up to 10,000."""
-    found = current_outbox().backlog()
-    if as_json:
-        print_json(found)
-        return
-    for line in _backlog(found):
-        click.echo(line)
+    print_result(current_outbox().backlog(), _backlog, as_json)
 
 
 def _backlog(found: Backlog) -> Iterator[str]:

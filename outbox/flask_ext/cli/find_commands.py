@@ -14,10 +14,10 @@ from ...domain.delivery.status import Status
 from ...domain.errors import InvalidMessage
 from ...store.report_records import EmailSummary
 from ..management.emails import MOST_ON_PAGE
-from ..management.server_lines import printable
 from .bulk_commands import progress_bar
 from .printing.email_lines import list_line, problem_lines
 from .printing.json_output import print_json
+from .printing.result import print_result
 from .shell import as_json, current_outbox
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -86,12 +86,7 @@ def _show(email: EmailSummary) -> None:
 @with_appcontext
 def problems(limit: int, as_json: bool) -> None:
     """Show what needs a person: failed and unknown emails, grouped by what went wrong."""
-    found = current_outbox().problems(limit=limit)
-    if as_json:
-        print_json(found)
-        return
-    for line in problem_lines(found):
-        click.echo(printable(line))
+    print_result(current_outbox().problems(limit=limit), problem_lines, as_json)
 
 
 @click.command()

@@ -13,7 +13,7 @@ from ...domain.jobs.order import Action
 from ...store.report_records import Job
 from ..management.server_lines import printable
 from .find_commands import filters
-from .printing.json_output import print_json
+from .printing.result import print_result
 from .shell import EMAIL_ID, as_json, current_outbox, person
 
 
@@ -25,11 +25,7 @@ from .shell import EMAIL_ID, as_json, current_outbox, person
 def jobs(before: int | None, limit: int, as_json: bool) -> None:
     """Show the jobs and how far they are, newest first."""
     found = current_outbox().jobs(before=before, limit=limit)
-    if as_json:
-        print_json(found)
-        return
-    for one in found:
-        click.echo(_line(one))
+    print_result(found, lambda page: map(_line, page), as_json)
 
 
 @click.group()
@@ -65,10 +61,7 @@ def show(id_: int, as_json: bool) -> None:
     found = current_outbox().job(id_)
     if found is None:
         raise click.ClickException(f"there is no job {id_}")
-    if as_json:
-        print_json(found)
-    else:
-        click.echo(_line(found))
+    print_result(found, lambda one: [_line(one)], as_json)
 
 
 @job.command()

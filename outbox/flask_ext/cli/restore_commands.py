@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import click
 from flask.cli import with_appcontext
 
@@ -12,7 +14,7 @@ from ...domain.priority import Priority
 from ...store.instance.hold import HeldEmails
 from ..management.server_lines import printable
 from .bulk_commands import progress_bar
-from .printing.json_output import print_json
+from .printing.result import print_result
 from .shell import EMAIL_ID, as_json, current_outbox, fail_if_locked, person, text
 
 
@@ -45,14 +47,15 @@ def moved() -> None:
 @with_appcontext
 def held(as_json: bool) -> None:
     """Show what is held since a restore."""
-    found = current_outbox().held()
-    if as_json:
-        print_json(found)
-        return
+    print_result(current_outbox().held(), _lines, as_json)
+
+
+def _lines(found: Iterable[HeldEmails]) -> Iterator[str]:
+    total = 0
     for one in found:
-        click.echo(_line(one))
-    total = sum(one.emails for one in found)
-    click.echo(f"{counted(total, 'email is', 'emails are')} held")
+        yield _line(one)
+        total += one.emails
+    yield f"{counted(total, 'email is', 'emails are')} held"
 
 
 def _line(one: HeldEmails) -> str:

@@ -11,7 +11,7 @@ from ...domain.counted import counted
 from ...domain.fleet import WorkerState
 from ..management.results import Fleet, WorkerDetails
 from ..management.server_lines import printable
-from .printing.json_output import print_json
+from .printing.result import print_result
 from .shell import as_json, current_outbox
 
 
@@ -20,12 +20,7 @@ from .shell import as_json, current_outbox
 @with_appcontext
 def workers(as_json: bool) -> None:
     """Show the workers and beat: living, idle, dead, and of other versions or settings."""
-    found = current_outbox().workers()
-    if as_json:
-        print_json(found)
-        return
-    for line, colour in _lines(found):
-        click.secho(printable(line), fg=colour)
+    print_result(current_outbox().workers(), _lines, as_json)
 
 
 _COLOURS = {
@@ -37,7 +32,12 @@ _COLOURS = {
 }
 
 
-def _lines(fleet: Fleet) -> Iterator[tuple[str, str | None]]:
+def _lines(fleet: Fleet) -> Iterator[str]:
+    for line, colour in _coloured(fleet):
+        yield click.style(printable(line), fg=colour)
+
+
+def _coloured(fleet: Fleet) -> Iterator[tuple[str, str | None]]:
     living = counted(len(fleet.living), "living worker")
     yield f"{living}, {counted(fleet.slots, 'slot')}", None
     for one in (*fleet.workers, *fleet.beats):

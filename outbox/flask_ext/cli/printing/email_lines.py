@@ -46,6 +46,10 @@ def _told(email: EmailDetails) -> Iterator[str]:
 
 def problem_lines(found: Problems) -> Iterator[str]:
     """Return what needs a person: two lines for each group, the newest first."""
+    yield from map(printable, _told_of(found))
+
+
+def _told_of(found: Problems) -> Iterator[str]:
     for problem in found.groups:
         count = f"{problem.emails:>8}  {problem.status:<8}"
         yield f"{count} {problem.since:%Y-%m-%dT%H:%M:%S}  {problem.domain}  {_where(problem)}"
