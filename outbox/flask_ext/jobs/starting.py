@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 from ...domain.counted import counted
 from ...domain.errors import InvalidMessage
 from ...domain.jobs.order import Action, JobState, Order, texts_of
-from ...domain.search.filters import UNINDEXED
 from ...domain.search.place import Place, read_place
 from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
@@ -19,6 +18,7 @@ from ...store.jobs.walk import Count, Walk, beginning
 from ...store.report_records import Job
 from ..management.arguments import limit_of, one_id
 from ..management.audit import Act, act_of
+from ..management.emails import refuse_encrypted
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -133,8 +133,7 @@ def job(runtime: Runtime, id: Any) -> Job | None:  # noqa: A002
 
 
 def _order(runtime: Runtime, action: Any, filters: dict[str, Any]) -> Order:
-    if filters.get("subject") is not None and runtime.settings.encryption_keys:
-        raise InvalidMessage("subject", f"{UNINDEXED}, because subjects are encrypted")
+    refuse_encrypted(runtime, filters)
     return Order.check(runtime.settings.indexed, action, **filters)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +39,15 @@ def get(runtime: Runtime, id: Any) -> EmailDetails | None:  # noqa: A002
     return database.read(look)
 
 
-def found(runtime: Runtime, *, after: Any, limit: Any, **filters: Any) -> EmailPage:
-    """Return a page of the emails that fulfil these filters, newest first."""
+def refuse_encrypted(runtime: Runtime, filters: Mapping[str, Any]) -> None:
+    """Raise InvalidMessage for a search by subject where subjects are encrypted."""
     if filters.get("subject") is not None and runtime.settings.encryption_keys:
         raise InvalidMessage("subject", f"{UNINDEXED}, because subjects are encrypted")
+
+
+def found(runtime: Runtime, *, after: Any, limit: Any, **filters: Any) -> EmailPage:
+    """Return a page of the emails that fulfil these filters, newest first."""
+    refuse_encrypted(runtime, filters)
     chosen = Filters.check(runtime.settings.indexed, **filters)
     place, most, database = read_place(after), limit_of(limit, MOST_ON_PAGE), runtime.database
     return database.read(lambda connection: page(connection, database, chosen, place, most))
