@@ -41,6 +41,14 @@ class Seen(NamedTuple):
     stuck: Count  # failed and unknown emails, which a cancellation is for once they are retried
 
 
+class _Found(NamedTuple):
+    """What a job's row says of its emails."""
+
+    upto: Place
+    fits: Count
+    ends: tuple[Place, Place] | None
+
+
 class MoreNow(Exception):
     """More emails fit than a person has seen in a dry run, or may fit: no job was started."""
 
@@ -86,7 +94,7 @@ def start(
     act, given = act_of(by, "start job"), _place(upto)
     found = database.read(lambda c: _found(c, database, order, given))
     if seen is not None:
-        _compare(found["count"], database.read(lambda c: _stuck(c, database, order, found)), seen)
+        _compare(found.fits, database.read(lambda c: _stuck(c, database, order, found.upto)), seen)
     made = run_bounded(database, lambda c: _written(c, database, order, act, found))
     _wake(runtime)
     return made
@@ -148,10 +156,8 @@ def _counted(walk: Walk) -> tuple[DryRun, Count]:
     return told, found
 
 
-def _stuck(
-    connection: Connection, database: Database, order: Order, found: dict[str, Any]
-) -> Count:
-    return Walk(connection=connection, database=database, order=order, upto=found["upto"]).stuck()
+def _stuck(connection: Connection, database: Database, order: Order, upto: Place) -> Count:
+    return Walk(connection=connection, database=database, order=order, upto=upto).stuck()
 
 
 def _compare(fits: Count, stuck: Count, seen: Seen) -> None:
@@ -168,25 +174,21 @@ def _compare(fits: Count, stuck: Count, seen: Seen) -> None:
 
 def _found(
     connection: Connection, database: Database, order: Order, given: Place | None
-) -> dict[str, Any]:
-    """Return what a job's row says of its emails."""
+) -> _Found:
     begins = given or beginning(connection, database)
     walk = Walk(connection=connection, database=database, order=order, upto=begins)
-    return {"upto": begins, "count": walk.count(), "ends": walk.ends()}
+    return _Found(begins, walk.count(), walk.ends())
 
 
 def _written(
-    connection: Connection,
-    database: Database,
-    order: Order,
-    act: Act | None,
-    found: dict[str, Any],
+    connection: Connection, database: Database, order: Order, act: Act | None, found: _Found
 ) -> Job:
     """Write a job's row, and note its start in the audit."""
     who = None if act is None else act.who
-    job_id = row.write(connection, database, order, who=who, **found)
+    upto, fits, ends = found
+    job_id = row.write(connection, database, order, upto=upto, count=fits, ends=ends, who=who)
     if act is not None:
-        emails, more = found["count"]
+        emails, more = fits
         told = f"{emails} or more emails" if more else counted(emails, "email")
         _about(act, job_id, order).note(connection, database, f"{told} found")
     (made,) = row.jobs(connection, database, limit=1, job_id=job_id)
