@@ -73,12 +73,12 @@ def workers(app: Celery) -> dict[str, list[str]]:
 
     Where they answer to nobody, only the broker is reached, and none is returned.
     """
-    if not answer(app):
-        return asked(app, lambda _: {})
-    return asked(app, lambda connection: _queues(_inspect(app, connection)))
+    if not workers_answer(app):
+        return ask(app, lambda _: {})
+    return ask(app, lambda connection: _queues(_inspect(app, connection)))
 
 
-def answer(app: Celery) -> bool:
+def workers_answer(app: Celery) -> bool:
     """Return whether the workers answer questions, as far as the settings tell."""
     return bool(app.conf.worker_enable_remote_control)
 
@@ -87,15 +87,15 @@ def running(app: Celery, names: Collection[str]) -> dict[str, Running]:
     """Ask these workers what they run, and how. Raises NoAnswer; one may have ended meanwhile."""
     found = list(names)
     limits = {"destination": found, "limit": len(found)}  # as soon as all have answered
-    return asked(app, lambda connection: _details(app, _inspect(app, connection, **limits)))
+    return ask(app, lambda connection: _details(app, _inspect(app, connection, **limits)))
 
 
-def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
+def ask(app: Celery, question: Callable[[Connection], Result]) -> Result:
     """Ask over a connection to the broker, with bounded waits. Raises NoAnswer."""
     found: list[Result] = []
     failed: list[NoAnswer] = []
 
-    def ask() -> None:
+    def put() -> None:
         refusal: type[NoAnswer] = Unreachable
         fault = "cannot be reached"
         try:
@@ -110,7 +110,7 @@ def asked(app: Celery, question: Callable[[Connection], Result]) -> Result:
             failed.append(refusal(text))
 
     # In a thread, which is left behind: some waits of a broker's client never end.
-    asking = threading.Thread(target=ask, name="outbox-fleet", daemon=True)
+    asking = threading.Thread(target=put, name="outbox-fleet", daemon=True)
     try:
         asking.start()
     except RuntimeError:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from celery import Celery
 from kombu.connection import Connection
 
-from ....worker.fleet.inquiry import NoAnswer, asked
+from ....worker.fleet.inquiry import NoAnswer, ask
 from .codes import Code
 from .finding import Finding, error, ok, warn
 
@@ -41,7 +41,7 @@ def broker_findings(app: Celery) -> list[Finding]:
     if app.conf.task_always_eager:
         return []
     try:
-        memory = asked(app, _memory)
+        memory = ask(app, _memory)
     except NoAnswer:
         return []
     if memory is None:
@@ -76,13 +76,13 @@ def _memory(connection: Connection) -> _Memory | None:
     channel: Any = connection.default_channel
     client: Any = channel.client
     # A provider may forbid CONFIG, and an old server's INFO may lack the line.
-    for ask, word in ((client.info, "memory"), (client.config_get, "maxmemory-policy")):
+    for question, word in ((client.info, "memory"), (client.config_get, "maxmemory-policy")):
         try:
-            told: dict[str, Any] = ask(word)
+            found: dict[str, Any] = question(word)
         except ResponseError:
             continue
         for name in ("maxmemory_policy", "maxmemory-policy"):
-            if told.get(name):
-                used, most = (int(told.get(key) or 0) for key in ("used_memory", "maxmemory"))
-                return _Memory(str(told[name]), used, most)
+            if found.get(name):
+                used, most = (int(found.get(key) or 0) for key in ("used_memory", "maxmemory"))
+                return _Memory(str(found[name]), used, most)
     return _Memory("")

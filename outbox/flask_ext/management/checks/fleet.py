@@ -15,11 +15,11 @@ from ....worker.fleet.inquiry import (
     SENDING,
     NoAnswer,
     Unreachable,
-    answer,
     broker_name,
     forgotten,
     unheard,
     workers,
+    workers_answer,
 )
 from ..results import Fleet
 from .codes import Code
@@ -92,7 +92,7 @@ def fleet_findings(
 
 def _nobody(app: Celery, fleet: Fleet | None) -> Finding:
     """Return the finding that no worker has answered."""
-    if not answer(app):
+    if not workers_answer(app):
         return _by_table(fleet)
     broker = broker_name(app)
     if fleet is None or not fleet.living:

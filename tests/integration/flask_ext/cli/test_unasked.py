@@ -92,7 +92,7 @@ def test_a_broker_that_is_reached_and_refuses_the_question_is_a_warning(
     def refused(_: object) -> dict[str, list[str]]:
         raise PermissionError
 
-    monkeypatch.setattr(check_fleet, "workers", lambda app: inquiry.asked(app, refused))
+    monkeypatch.setattr(check_fleet, "workers", lambda app: inquiry.ask(app, refused))
     app = celery(redis.url)
     [told] = fleet_findings(app)
     assert told.level == "warn"
