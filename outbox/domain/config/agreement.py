@@ -33,7 +33,7 @@ _OF_A_SERVER = (
 )
 
 
-def digests(
+def setting_digests(
     settings: Settings, servers: Iterable[ServerSettings], *, suppressed: bool
 ) -> dict[str, str]:
     """Return a digest of each setting on which the workers must agree, by its key in the config."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from ...domain.config.agreement import differing, digests
-from ...domain.fleet import BEAT, STILL, LastBeat, WorkerState, missed, slots, state_of
+from ...domain.config.agreement import differing, setting_digests
+from ...domain.fleet import BEAT, STILL, Life, Sign, WorkerState, missed, slots, state_of
 from ...store.control import beat
 from ...store.control import fleet as table
 from ...store.control.fleet import WorkerRow
@@ -38,7 +38,7 @@ def fleet_of(runtime: Runtime, rows: tuple[WorkerRow, ...], ages: beat.Ages) -> 
     """Return the fleet of these rows, with the ages of the marks of beat and of the last task."""
     beat_seconds, task_seconds = ages
     living = sum(row.slots for row in rows if row.is_living)
-    agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.sending_is_off())
+    agreed = setting_digests(runtime.settings, runtime.servers, suppressed=runtime.sending_is_off())
     known = details(rows, agreed)
     fleet = Fleet(
         slots=slots(living, runtime.settings.slots),

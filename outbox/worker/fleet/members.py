@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from ...domain.config.agreement import digests
+from ...domain.config.agreement import setting_digests
 from ...domain.fleet import BEAT, SILENT
 from ...domain.version import __version__
 from ...store.schema.fleet_tables import NAME_LENGTH, POOL_LENGTH, VERSION_LENGTH
@@ -92,7 +92,7 @@ class BeatMember:
 
 
 def _row(runtime: Runtime, name: str, pool: str) -> dict[str, Any]:
-    agreed = digests(runtime.settings, runtime.servers, suppressed=runtime.sending_is_off())
+    agreed = setting_digests(runtime.settings, runtime.servers, suppressed=runtime.sending_is_off())
     pid = os.getpid()
     return {
         "name": name[:NAME_LENGTH],

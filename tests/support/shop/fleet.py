@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from celery import Celery
 
-from outbox.domain.config.agreement import digests
+from outbox.domain.config.agreement import setting_digests
 from outbox.domain.version import __version__
 from outbox.store.control import fleet
 from outbox.worker.broker.queues import QUEUES, beat_schedule
@@ -45,8 +45,8 @@ def row(name: str = "celery@far", **values: Any) -> dict[str, Any]:
 
 def settings_of(runtime: Runtime) -> str:
     """Return what a worker writes of its settings."""
-    is_off = runtime.sending_is_off()
-    return json.dumps(digests(runtime.settings, runtime.servers, suppressed=is_off))
+    found = setting_digests(runtime.settings, runtime.servers, suppressed=runtime.sending_is_off())
+    return json.dumps(found)
 
 
 def entered(runtime: Runtime, values: dict[str, Any]) -> UUID:

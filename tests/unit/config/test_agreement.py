@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from outbox.domain.config.agreement import differing, digests
+from outbox.domain.config.agreement import differing, setting_digests
 from outbox.domain.config.servers import servers_from_config
 from outbox.domain.config.settings import Settings
 
 
 def made(*, suppressed: bool = False, **config: Any) -> dict[str, str]:
     settings = Settings.from_config({k: v for k, v in config.items() if k.startswith("OUTBOX_")})
-    return digests(settings, servers_from_config(config, settings), suppressed=suppressed)
+    return setting_digests(settings, servers_from_config(config, settings), suppressed=suppressed)
 
 
 @pytest.mark.parametrize(
