@@ -27,10 +27,10 @@ def problems_of(health: Health) -> tuple[str, ...]:
 
 def tell(app: Flask, health: Health) -> None:
     """Call the receivers. An error in one of them is logged, and changes nothing."""
-    told = {"healthy": health.healthy, "problems": problems_of(health)}
+    arguments = {"healthy": health.healthy, "problems": problems_of(health)}
     for receiver in list(outbox_health_changed.receivers_for(app)):
         try:
-            app.ensure_sync(receiver)(app, **told)
+            app.ensure_sync(receiver)(app, **arguments)
         except Exception as error:  # noqa: BLE001  (its text may name an address)
             name = getattr(receiver, "__qualname__", type(receiver).__name__)
             text = "outbox: the receiver %s of %s failed (%s)"

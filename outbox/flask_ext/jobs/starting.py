@@ -70,8 +70,8 @@ def dry_run_to_start(runtime: Runtime, action: Any, filters: dict[str, Any]) -> 
     def look(connection: Connection) -> tuple[DryRun, Seen]:
         walk = _from_now(connection, database, order)
         stuck = walk.stuck()  # first: an email that is retried between both looks is in both
-        told, fits = _counted(walk)
-        return told, Seen(fits, stuck)
+        found, fits = _counted(walk)
+        return found, Seen(fits, stuck)
 
     return database.read(look)
 
@@ -152,8 +152,8 @@ def _from_now(connection: Connection, database: Database, order: Order) -> Walk:
 
 def _counted(walk: Walk) -> tuple[DryRun, Count]:
     found, upto = walk.count(), str(walk.upto)
-    told = DryRun(action=walk.order.action, emails=found.emails, more=found.more, upto=upto)
-    return told, found
+    made = DryRun(action=walk.order.action, emails=found.emails, more=found.more, upto=upto)
+    return made, found
 
 
 def _stuck(connection: Connection, database: Database, order: Order, upto: Place) -> Count:

@@ -70,11 +70,11 @@ def _is_still(runtime: Runtime, task_seconds: float | None) -> bool:
 def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[WorkerDetails]:
     """Return what the rows mean, in their order. `agreed` has the digests of our settings."""
     known = list(rows)
-    told = ("name", "host", "pid", "pool", "concurrency", "queues", "tasks", "version")
+    facts = ("name", "host", "pid", "pool", "concurrency", "queues", "tasks", "version")
     times = ("started_at", "seen_at", "seen_seconds", "stopped_at")
     return [
         WorkerDetails(
-            **{name: getattr(row, name) for name in (*told, *times)},
+            **{name: getattr(row, name) for name in (*facts, *times)},
             state=state,
             differing=differing(agreed, row.settings),
             is_missed=is_missed,

@@ -182,8 +182,8 @@ def _hear(connection: Connection) -> None:
     dialect, engine = connection.dialect, connection.engine
     # The dialect's events are used: an engine's own cost each transaction a sixth of an enqueue's
     # time. But where a listener executes the statement itself, SQLAlchemy calls no later listener.
-    told = dialect.dispatch
-    if told.do_execute or told.do_executemany or told.do_execute_no_params:
+    known = dialect.dispatch
+    if known.do_execute or known.do_executemany or known.do_execute_no_params:
         event.listen(engine, "before_cursor_execute", _before_on)
     else:
         event.listen(dialect, "do_execute", _before)

@@ -102,8 +102,8 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings = [warn(text, Code.UNTRIED) for text in untried(database.engine)]
     findings += [warn(_TWO_COMMITS, Code.TWO_COMMITS)] if runtime.settings.allow_two_commits else []
     findings += _server_settings(database)
-    told = prepared_statements.pooler(database.engine, connections=database.connections)
-    findings += [ok(text, Code.POOLER) for text in told]
+    poolers = prepared_statements.pooler(database.engine, connections=database.connections)
+    findings += [ok(text, Code.POOLER) for text in poolers]
     unsafe = prepared_statements.unsafe(database.engine)
     findings += [warn(text, Code.PREPARED) for text in unsafe]
     findings += [warn(text, Code.VACUUM) for text in vacuum_warnings(database)]

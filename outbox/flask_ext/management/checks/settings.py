@@ -51,8 +51,8 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
         for route in runtime.routes.names
     ]
     findings += [warn(_LOG_DISABLED, Code.LOG_DISABLED)] if _log.disabled else []
-    told = doubtful(runtime.app.config, runtime.servers, runtime.settings)
-    findings += [warn(text, Code.DOUBTFUL_SETTING) for text in told]
+    warnings = doubtful(runtime.app.config, runtime.servers, runtime.settings)
+    findings += [warn(text, Code.DOUBTFUL_SETTING) for text in warnings]
     findings += [error(text, Code.LATE_SETTING) for text in late_settings(runtime)]
     return [*findings, *_quiet(runtime)]
 
