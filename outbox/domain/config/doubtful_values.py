@@ -18,9 +18,9 @@ _NAMED = re.compile(r"[^<>]*<([^<>]+)>\s*")
 """A name and an address, as Flask-Mail writes a pair; the name may lack its quotes."""
 
 MOST_DAYS = 400
-"""Up to so many seconds an age is most likely meant in days."""
+"""An age of at most this many seconds is most likely meant in days."""
 MOST_LEASE = 3600.0
-"""Over so many seconds a lease is most likely meant in milliseconds."""
+"""A lease of more than this many seconds is most likely meant in milliseconds."""
 
 
 def of_values(sender: object, settings: Settings) -> Iterator[str]:

@@ -34,9 +34,9 @@ class Jobs(Management):
     ) -> DryRun:
         """Return how many emails a job with these arguments would change; it changes nothing.
 
-        The filters are those of `list`. The `action` is "retry", which takes a `status` that is
-        failed or unknown; "cancel", for emails that are not sent yet; or "resolve as sent" or
-        "resolve as failed", for emails in doubt. It counts 10,000 emails at most, and looks at
+        The filters are those of `list`. The `action` "retry" takes a `status` that is failed or
+        unknown, and "cancel" is for emails that are not sent yet. For emails in doubt there are
+        "resolve as sent" and "resolve as failed". It counts 10,000 emails at most, and looks at
         20,000.
         """
         filters = {

@@ -207,8 +207,8 @@ class Management(Searching, PrivacyVerbs):
         """Return what became of the attempts of the last "hour", "day" or "week".
 
         It has how many were accepted, put off and refused in each minute of the hour, or in each
-        hour; the seconds from an email's first due time until it was accepted; and the failures by
-        server and code. All of it is exact at once, and stays after the purge.
+        hour. It also has the seconds from an email's first due time until it was accepted, and the
+        failures by server and code. All of it is exact at once, and stays after the purge.
         """
         return figures.attempts(self._runtime, last)
 
@@ -240,11 +240,19 @@ class Management(Searching, PrivacyVerbs):
     def health(self, max_age: float | None = None, *, ask: bool = True) -> Health:
         """Return whether emails leave, for monitoring; it does not raise if the database is away.
 
-        It is not healthy if an email has been due or claimed for more than `max_age` seconds, if no
-        sweep has judged the emails of a dead worker for as long, if beat has stopped, if a
-        server needs a person, or if emails are due or claimed for 20 seconds and the table of the
-        workers says that nobody listens to one of their queues. The default `max_age` is
-        OUTBOX_HEALTH_AGE. Where emails are late, and that table does not tell why, the running
+        It is unhealthy in any of these cases:
+
+        - An email has been due or claimed for more than `max_age` seconds. The default is
+          OUTBOX_HEALTH_AGE.
+        - No sweep has judged the emails of a dead worker for as long.
+        - Beat has stopped.
+        - A server needs a person.
+        - Emails have been due or claimed for 20 seconds, and the table of the workers says that
+          nobody listens to one of their queues, or that nobody gets a task.
+        - A migration was forgotten, or an encryption key is missing.
+        - Nothing may be sent from here, such as from a copy.
+
+        Where emails are late, and that table does not tell why, the running
         workers are asked which queues they listen to. That takes up to six seconds; without `ask`
         only the tables are read. `warnings` has what else is wrong with workers and beat.
         """

@@ -1,4 +1,4 @@
-"""The commands for one person's data: export it, erase it, and mail the person again."""
+"""The commands for one person's data: export it, erase it, and let the person get email again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _line(one: Exported) -> dict[str, Any]:
 @scan
 @with_appcontext
 def erase(address: str, yes: bool, scan: bool) -> None:
-    """Erase one person from all emails, and never mail them again; exit 1 if some are left.
+    """Erase one person from all emails, and never send them email again; exit 1 if some are left.
 
     What is not sent yet is cancelled. Emails that are being sent, or are in doubt, are left: run it
     again when they have ended.
@@ -67,10 +67,10 @@ def erase(address: str, yes: bool, scan: bool) -> None:
 @click.argument("address")
 @with_appcontext
 def readmit(address: str) -> None:
-    """Mail a person again who was erased."""
+    """Let a person get email again who was erased."""
     with _one_address():
         done = current_outbox().readmit(address, by=person())
-    click.echo("may be mailed again" if done else "was not erased")
+    click.echo("may get email again" if done else "was not erased")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ _MISSING = (
 
 
 _ILLEGIBLE = (
-    "{what}: people who were erased before would be mailed again; set OUTBOX_ERASE_KEY to the"
+    "{what}: people who were erased before would get email again; set OUTBOX_ERASE_KEY to the"
     " former key"
 )
 _CHANGED = "OUTBOX_ERASE_KEY, or SECRET_KEY in its place, was changed"

@@ -39,7 +39,7 @@ class PrivacyVerbs(Verbs):
         return erase.erase(self._writer_runtime, address, scan, by)
 
     def readmit(self, address: str, *, by: str | None = None) -> bool:
-        """Mail a person again who was erased; return False if there was no tombstone.
+        """Let a person get email again who was erased; return False if there was no tombstone.
 
         It is committed when it returns. Emails that were suppressed meanwhile are not sent, and
         have lost what they said.

@@ -29,7 +29,7 @@ def test_it_asks_first_and_tells_what_it_has_done(shop: Shop) -> None:
     assert told[0] == "1 email is erased, 1 of them not sent yet"
     assert told[1] == "a tombstone stands in the place of the suppression list's entry"
     assert run("erase", ADA, "--yes").output == "0 emails are erased\n"
-    assert run("readmit", ADA).output == "may be mailed again\n"
+    assert run("readmit", ADA).output == "may get email again\n"
     assert run("readmit", ADA).output == "was not erased\n"
     acts = [(entry.action, entry.result) for entry in reversed(shop.outbox.audit())]
     assert {action for action, _ in acts[1:5]} == {"erase"}
