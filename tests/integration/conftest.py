@@ -13,7 +13,7 @@ from tests.support.servers.server import Fill
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.postfix import Postfix
 from tests.support.shop import schema
-from tests.support.shop.common import Common, common_to
+from tests.support.shop.shared_tables import SharedTables, shared_over
 from tests.support.shop.shop import Shop, Shops
 
 
@@ -27,15 +27,14 @@ def shop_tables() -> Fill:
 def shops(database_url: str, request: pytest.FixtureRequest) -> Iterator[Shops]:
     """Opens shops with settings of the test's own."""
     has_tables = "shops" in request.fixturenames  # `database_url` has filled it
-    common = _common(request, database_url)
-    opened = Shops(url=database_url, has_tables=has_tables, common=common)
+    opened = Shops(url=database_url, has_tables=has_tables, shared=_shared(request, database_url))
     yield opened
     opened.close()
 
 
-def _common(request: pytest.FixtureRequest, url: str) -> Common:
+def _shared(request: pytest.FixtureRequest, url: str) -> SharedTables:
     """Return what the test's shops share with those of other tests."""
-    shared = common_to(sa.make_url(url).drivername, measured=is_measured(request.node))
+    shared = shared_over(sa.make_url(url).drivername, measured=is_measured(request.node))
     # What a test replaces may get into the statements that are built.
     return shared.apart() if "monkeypatch" in request.fixturenames else shared
 

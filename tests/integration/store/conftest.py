@@ -13,6 +13,6 @@ from tests.support.shop.shop import Shops
 @pytest.fixture
 def workers(database_url: str, shops: Shops) -> Iterator[Shops]:
     """Opens shops whose connections wait for no lock."""
-    opened = Shops(url=impatient_url(database_url), has_tables=True, common=shops.common.apart())
+    opened = Shops(url=impatient_url(database_url), has_tables=True, shared=shops.shared.apart())
     yield opened
     opened.close()

@@ -31,9 +31,8 @@ from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
 from outbox.worker.process.retry_writes import GRACE
 from tests.support.shop import schema
-from tests.support.shop.claims import claim_batch
-from tests.support.shop.common import Common
 from tests.support.shop.parts import Parts
+from tests.support.shop.shared_tables import SharedTables
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WORKER = "host:1"
@@ -222,17 +221,17 @@ class Shops:
 
     url: str
     has_tables: bool = False  # somebody knows it: to look takes longer than to enqueue an email
-    common: Common = field(default_factory=Common)
+    shared: SharedTables = field(default_factory=SharedTables)
     opened: list[Shop] = field(default_factory=list)
 
     def open(self, **config: Any) -> Shop:
-        shop = self.open_on(self.common.engine(self.url), **config)
-        self.common.lend(shop.runtime)
+        shop = self.open_on(self.shared.engine(self.url), **config)
+        self.shared.lend(shop.runtime)
         return shop
 
     def open_on(self, engine: sa.Engine, **config: Any) -> Shop:
         """Open a shop on an engine of the test's own."""
-        metadata, app, outbox = self.common.metadata, _app(**config), Outbox()
+        metadata, app, outbox = self.shared.metadata, _app(**config), Outbox()
         source = scoped_session(sessionmaker(engine))
         outbox.init_app(app, session=source, metadata=metadata, engine=engine)
         return self._prepare(app, outbox, engine, metadata)
@@ -240,9 +239,9 @@ class Shops:
     def open_flask(self, **config: Any) -> tuple[Shop, SQLAlchemy]:
         """Open a shop on Flask-SQLAlchemy."""
         given = config.pop("SQLALCHEMY_ENGINE_OPTIONS", {})
-        options = {"execution_options": self.common.options} | given
+        options = {"execution_options": self.shared.options} | given
         app = _app(SQLALCHEMY_DATABASE_URI=self.url, SQLALCHEMY_ENGINE_OPTIONS=options, **config)
-        db, outbox = SQLAlchemy(metadata=self.common.metadata), Outbox()
+        db, outbox = SQLAlchemy(metadata=self.shared.metadata), Outbox()
         db.init_app(app)
         outbox.init_app(app, db=db)
         with app.app_context():
@@ -269,7 +268,7 @@ class Shops:
             beats_end()
             shop.runtime.disconnect()
             shop.engine.dispose()
-        self.common.take_back()
+        self.shared.take_back()
 
 
 def beats_end() -> None:

@@ -26,7 +26,7 @@ Step = Callable[[Shop, Session], object]
 @pytest.fixture
 def others(database_url: str, shops: Shops) -> Iterator[Shop]:
     """The shop of other requests: where one of these waits for a lock, it fails."""
-    opened = Shops(url=impatient_url(database_url), has_tables=True, common=shops.common.apart())
+    opened = Shops(url=impatient_url(database_url), has_tables=True, shared=shops.shared.apart())
     yield opened.open()
     opened.close()
 

@@ -42,7 +42,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def impatient(database_url: str, shops: Shops) -> Iterator[Shop]:
     """A shop for which a wait for a lock is an error."""
-    opened = Shops(url=impatient_url(database_url), has_tables=True, common=shops.common.apart())
+    opened = Shops(url=impatient_url(database_url), has_tables=True, shared=shops.shared.apart())
     yield opened.open()
     opened.close()
 

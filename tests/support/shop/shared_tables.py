@@ -1,4 +1,4 @@
-"""What the shops of one process have in common: to make it takes longer than most of their tests.
+"""The tables that the shops of one process share: to make them takes longer than most of their tests.
 
 Each test has a database and an engine of its own, and SQLAlchemy builds and compiles every
 statement once for each engine and each set of tables. The statements are the same.
@@ -28,7 +28,7 @@ class Compiled(dict[Any, Any]):
 
 
 @dataclass(kw_only=True)
-class Common:
+class SharedTables:
     """Tables, and what has been built and compiled of them. One shop at a time has its database."""
 
     metadata: sa.MetaData = field(default_factory=sa.MetaData)
@@ -37,12 +37,12 @@ class Common:
     _is_lent: bool = False
     _known: dict[str, Any] | None = None
 
-    def apart(self) -> Common:
+    def apart(self) -> SharedTables:
         """Return the same tables, for shops that build each statement for themselves.
 
         What is compiled is kept by what stands in a statement, so none of them gets a wrong one.
         """
-        return Common(metadata=self.metadata, compiled=self.compiled, _known=self._known)
+        return SharedTables(metadata=self.metadata, compiled=self.compiled, _known=self._known)
 
     def engine(self, url: str) -> sa.Engine:
         """Return a new engine, which compiles nothing anew and asks the server nothing anew."""
@@ -96,9 +96,9 @@ class Common:
 
 
 @cache
-def common_to(driver: str, *, measured: bool) -> Common:
-    """Return what is common to all tests over this driver that are measured, or are not.
+def shared_over(driver: str, *, measured: bool) -> SharedTables:
+    """Return what is shared by all tests over this driver that are measured, or are not.
 
     Only what runs in a measured test counts as covered: so those build for themselves.
     """
-    return Common()
+    return SharedTables()
