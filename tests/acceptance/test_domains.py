@@ -12,11 +12,11 @@ from sqlalchemy import func, select, text
 from outbox.domain.scheduling.lanes import HORIZON
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.worker.broker.queues import QUEUES
-from tests.support.measure import extremes
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.recorder import Recorder
+from tests.support.stamps import extremes
 from tests.support.system.system import LIKE_PRODUCTION, System, running
 from tests.support.waiting import wait_until
 

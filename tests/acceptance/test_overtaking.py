@@ -13,11 +13,11 @@ import time
 import pytest
 
 from outbox import Priority
-from tests.support.measure import percentile
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.delay import Delay
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.recorder import Recorder
+from tests.support.stamps import percentile
 from tests.support.system.system import LIKE_PRODUCTION, System, running
 from tests.support.waiting import wait_until
 

@@ -13,10 +13,10 @@ import pytest
 
 from outbox import Priority
 from outbox.domain.scheduling.token_bucket import Rate
-from tests.support.measure import burst, extremes, percentile
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.recorder import Recorder
+from tests.support.stamps import burst, extremes, percentile
 from tests.support.system.system import LIKE_PRODUCTION, System, running
 from tests.support.waiting import wait_until
 

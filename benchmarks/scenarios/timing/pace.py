@@ -10,8 +10,8 @@ from benchmarks.measure import STALL, quantile
 from benchmarks.ours import Ours, ours
 from benchmarks.results import Row, Series, at_least, at_most
 from outbox.domain.scheduling.token_bucket import Rate
-from tests.support.measure import extremes
 from tests.support.servers.smtp.recorder import Recorder
+from tests.support.stamps import extremes
 
 RATE = Rate(50, 1)
 WINDOW = 10.0

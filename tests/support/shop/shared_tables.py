@@ -1,4 +1,4 @@
-"""The tables that the shops of one process share: to make them takes longer than most of their tests.
+"""The tables that the shops of one process share: to make them takes longer than most tests.
 
 Each test has a database and an engine of its own, and SQLAlchemy builds and compiles every
 statement once for each engine and each set of tables. The statements are the same.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.measure import burst, extremes, percentile
+from tests.support.stamps import burst, extremes, percentile
 
 EVEN = [number / 4 for number in range(101)]  # four a second, for 25 seconds
 
