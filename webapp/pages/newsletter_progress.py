@@ -9,8 +9,8 @@ from outbox import BatchDetails, Progress, ServerStatus, Status
 from ..extensions import outbox
 from ..models import Newsletter
 from .formats import counted, grouped
+from .statuses import UNFINISHED
 
-UNFINISHED = (Status.PENDING, Status.CLAIMED, Status.SENDING)
 UNSENT = (Status.CANCELLED, Status.EXPIRED, Status.SUPPRESSED)
 """They ended so because somebody or something had it so: nobody needs to decide."""
 

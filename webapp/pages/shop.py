@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from outbox import EmailSummary, InvalidMessage, Status
+from outbox import EmailSummary, InvalidMessage
 
 from .. import messages
 from ..extensions import db, outbox
@@ -24,6 +24,7 @@ from ..limits import (
 )
 from ..models import Order, Product
 from . import forms
+from .statuses import UNFINISHED
 
 bp = Blueprint("shop", __name__)
 
@@ -159,7 +160,7 @@ def order_email(order_id: int) -> ResponseReturnValue:
     """Return the state of the confirmation, for the page's script."""
     email = email_of(_own(order_id))
     status = None if email is None else email.status
-    return {"email": status, "done": status not in UNDERWAY}
+    return {"email": status, "done": status not in UNFINISHED}
 
 
 @bp.get("/orders/<int(max=2147483647):order_id>/invoice")
@@ -171,9 +172,6 @@ def order_invoice(order_id: int) -> ResponseReturnValue:
     name = f"Invoice {found.number}.pdf"
     response.headers.set("Content-Disposition", "attachment", filename=name)
     return response
-
-
-UNDERWAY = frozenset({Status.PENDING, Status.CLAIMED, Status.SENDING})
 
 
 def email_of(order: Order) -> EmailSummary | None:
