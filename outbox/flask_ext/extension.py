@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from email.message import Message
@@ -13,11 +12,8 @@ from flask import Flask
 from sqlalchemy import Engine, MetaData
 from sqlalchemy.orm import scoped_session
 
-from ..domain.config.doubtful_settings import doubtful
 from ..domain.config.enqueue_options import MAX_KEY, MAX_TAG, Options, Redact, check_id, check_name
-from ..domain.config.routing import Routes
-from ..domain.config.servers import servers_from_config
-from ..domain.config.settings import OnUnknown, Settings
+from ..domain.config.settings import OnUnknown
 from ..domain.delivery.status import Status
 from ..domain.errors import ConfigurationError, InvalidMessage
 from ..domain.header.added_headers import AddedHeaders, URLOf, URLs
@@ -28,24 +24,19 @@ from ..store.connection.endings import noted
 from ..store.connection.error_codes import tables_needed
 from ..store.queries import reports
 from ..store.records import Email
-from ..store.schema.tables import define
 from ..store.transitions.cancel import withdraw
-from ..worker.process.runtime import Runtime
-from ..worker.setup.pairing import celery_of
 from .all_verbs import AllVerbs
-from .app.engines import engine_of, engines_of, is_known, metadata_of
+from .app.engines import engine_of, is_known, metadata_of
 from .app.enqueue import Writing
 from .app.state import State, state_of
 from .asynchronous import AnyMessage, Asynchronous
 from .cli.commands import commands
-from .dropin.entry import is_suppressed
 from .dropin.extensions import take
+from .make_runtime import make_runtime
 from .previews.pages import attach
 from .previews.registry import WithPreviews
 from .session import cancelled_unknown, left_open, savepoints
 from .session.source import AnySession, SessionSource, refuse_maker
-
-_log = logging.getLogger("outbox")
 
 _TWICE = (
     "this app has an outbox already: call init_app once for an app, and import the Outbox that it"
@@ -107,23 +98,7 @@ class Outbox(AllVerbs, WithPreviews, Asynchronous):
         refuse_maker(session)
         if is_known(app, engine):
             engine_of(app, db, engine, metadata)
-        settings = Settings.from_config(app.config)
-        servers = servers_from_config(app.config, settings)
-        for line in doubtful(app.config, servers, settings):
-            _log.warning("outbox: %s", line)
-        if settings.redirect_to:  # the log gets no address, and so not this one either
-            _log.warning("outbox: OUTBOX_REDIRECT_TO is set: no email goes to its recipients")
-        runtime = Runtime(
-            app=app,
-            settings=settings,
-            servers=servers,
-            routes=Routes.read(settings.routes, servers),
-            tables=define(metadata),
-            engine=lambda: engine_of(app, db, engine, metadata),
-            engines=lambda: engines_of(app, engine),
-            celery=lambda: celery_of(app),
-            sending_is_off=lambda: is_suppressed(app),
-        )
+        runtime = make_runtime(app, db, engine, metadata)
         savepoints.listen()
         if isinstance(session, scoped_session):
             left_open.watch(app, session)
@@ -132,7 +107,7 @@ class Outbox(AllVerbs, WithPreviews, Asynchronous):
         )
         app.cli.add_command(commands)
         take(app)
-        attach(app, self._previews, settings.previews)
+        attach(app, self._previews, runtime.settings.previews)
         self._app = app
 
     def enqueue(

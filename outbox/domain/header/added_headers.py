@@ -4,7 +4,7 @@ This is the place to add another. `AddedHeaders.common` returns the lines that a
 `own` those of one reader, and `names` the names of both. The callers add what they get.
 
 What asks for a header is an option of the public calls. So its name and type stand in three more
-places: `enqueue` and `enqueue_many` of `flask_ext/extension.py`, and `_Options` of
+places: `enqueue` and `enqueue_many` of `flask_ext/extension.py`, and the options of
 `flask_ext/asynchronous.py`.
 """
 
