@@ -6,8 +6,7 @@ from datetime import datetime
 
 from ...domain.counted import counted
 from ...domain.delivery.breaker_timing import BreakerState
-from ...domain.delivery.reply_table import CONNECTIONS, THROTTLE
-from ...domain.delivery.transaction import Phase
+from ...domain.delivery.halt_reason import refuses_connections, refuses_login, throttles
 from ...store.report_records import ServerStatus
 
 
@@ -49,15 +48,10 @@ def _remedy(server: ServerStatus) -> str:
     if not server.configured:
         return ""
     if server.alert:
-        return f" ({_LOGIN if server.reason.startswith(Phase.AUTH) else _PERSON})"
-    if _takes_few_connections(server.reason):
+        return f" ({_LOGIN if refuses_login(server.reason) else _PERSON})"
+    if refuses_connections(server.reason):
         return f" ({_CROWDED})"
-    return f" ({_THROTTLED if THROTTLE.search(server.reason) else _AWAY})"
-
-
-def _takes_few_connections(reason: str) -> bool:
-    """Return whether the server refused a session that it might take with fewer of them."""
-    return reason.startswith(f"{Phase.GREETING}: 4") or bool(CONNECTIONS.search(reason))
+    return f" ({_THROTTLED if throttles(server.reason) else _AWAY})"
 
 
 def _second(moment: datetime) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 
 from ....domain.delivery.blame import Common
 from ....domain.delivery.breaker_timing import Cause
+from ....domain.delivery.halt_reason import halt_reason
 from ....domain.delivery.refusal_streak import SystemicRefusal, in_ascii
 from ....domain.delivery.transaction import Transaction
 from ....store.connection.error_codes import describe, is_refusal
@@ -158,4 +159,4 @@ def why(result: Transaction) -> str:
 
 def told(result: Transaction) -> str:
     """Return the server's reply in words, as the reason of a suspicion or of an open breaker."""
-    return f"{result.phase}: {result.reply.code} {result.reply.text}"
+    return halt_reason(result.phase, result.reply)
