@@ -103,9 +103,20 @@ def test_workers_are_shown_with_what_is_wrong_with_them(desk: Desk) -> None:
     page = desk.get("/").text
     assert "3 live, 1 at work" in page
     assert "the worker celery@mail-3 is dead" in page
+    known = len(desk.shop.outbox.workers().problems)
+    assert page.count('<a href="/outbox/workers">See the workers</a>') == known >= 3
     page = desk.get("/workers").text
     for word in ("busy", "idle", "dead", "silent", "0.0.1", "&lt;i&gt;", "1 of 4 tasks at once"):
         assert word in page
+
+
+def test_an_email_that_ends_its_workers_is_told_with_a_link_to_it(desk: Desk) -> None:
+    email_id, email = desk.enqueue(message()), desk.shop.tables.email
+    with desk.shop.engine.begin() as connection:
+        connection.execute(sa.update(email).values(crashes=2))
+    page = desk.get("/").text
+    assert f"email {email_id} was with 2 workers that were lost" in page
+    assert f'<a href="/outbox/messages/{email_id}">See the message</a>' in page
 
 
 def test_the_charts_are_tables_without_a_script(desk: Desk) -> None:
