@@ -20,8 +20,8 @@ batches counted is left to it."""
 def fold_tallies(runtime: Runtime, *, is_idle: bool = False) -> None:
     """Sum tallies up, unless this process looked for them within the last `fold.EVERY` seconds.
 
-    One that `is_idle`, and has counted nothing since, waits for `IDLE_EVERY` seconds. An error keeps
-    no email back: it is logged, and the tallies wait for the next time.
+    One that `is_idle`, and has counted nothing since, waits for `IDLE_EVERY` seconds. An error
+    keeps no email back: it is logged, and the tallies wait for the next time.
     """
     if not runtime.seldom.is_due(FOLD, IDLE_EVERY if is_idle else fold.EVERY):
         return

@@ -113,7 +113,7 @@ class State:
 
     @property
     def writer_runtime(self) -> Runtime:
-        """The runtime, for a call that writes. Raises ConfigurationError: see `refuse_own_write`."""
+        """The runtime for a call that writes. ConfigurationError as `refuse_own_write`."""
         self.refuse_own_write()
         return self.runtime
 

@@ -172,9 +172,7 @@ def _compare(fits: Count, stuck: Count, seen: Seen) -> None:
         raise OthersNow
 
 
-def _found(
-    connection: Connection, database: Database, order: Order, given: Place | None
-) -> _Found:
+def _found(connection: Connection, database: Database, order: Order, given: Place | None) -> _Found:
     begins = given or beginning(connection, database)
     walk = Walk(connection=connection, database=database, order=order, upto=begins)
     return _Found(begins, walk.count(), walk.ends())

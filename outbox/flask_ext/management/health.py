@@ -17,6 +17,7 @@ from ...store.queries import whole_state
 from ...store.queries.inspect_schema import older_schema
 from ...store.queries.server_status import alerts, server_statuses
 from ...store.queries.standstill import MOST_COUNTED
+from ...store.queries.whole_state import WholeState
 from ...store.report_records import Backlog, Pause, ServerStatus
 from ...store.schema.clock import utc
 from ...worker.process.runtime import NO_CELERY
@@ -178,9 +179,7 @@ def _problems(
     )
 
 
-def _standstill(
-    runtime: Runtime, tables: _Tables, limit: float, *, ask: bool
-) -> list[HealthLine]:
+def _standstill(runtime: Runtime, tables: _Tables, limit: float, *, ask: bool) -> list[HealthLine]:
     """Return what does not move, and why."""
     found = list(_late(tables, limit))
     untaken = (*unheard_findings(tables.fleet), *still_findings(tables.fleet))

@@ -19,7 +19,7 @@ from ...store.records import Email
 from ...store.transitions.enqueue import Writer
 from ...worker.tracing import traceparent
 from .arguments import one_id
-from .audit import copied_as, act_of
+from .audit import act_of, copied_as
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from ...domain.config.agreement import differing, setting_digests
-from ...domain.fleet import BEAT, STILL, Life, Sign, WorkerState, missed, slots, state_of
+from ...domain.fleet import BEAT, STILL, LastBeat, WorkerState, missed, slots, state_of
 from ...store.control import beat
 from ...store.control import fleet as table
 from ...store.control.fleet import WorkerRow
@@ -72,6 +72,7 @@ def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[Worker
     known = list(rows)
     facts = ("name", "host", "pid", "pool", "concurrency", "queues", "tasks", "version")
     times = ("started_at", "seen_at", "seen_seconds", "stopped_at")
+    judged = states([row.last_beat for row in known])
     return [
         WorkerDetails(
             **{name: getattr(row, name) for name in (*facts, *times)},
@@ -79,7 +80,7 @@ def details(rows: Iterable[WorkerRow], agreed: Mapping[str, str]) -> list[Worker
             differing=differing(agreed, row.settings),
             is_missed=is_missed,
         )
-        for row, (state, is_missed) in zip(known, states([row.last_beat for row in known]), strict=True)
+        for row, (state, is_missed) in zip(known, judged, strict=True)
     ]
 
 

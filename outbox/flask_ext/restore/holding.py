@@ -68,9 +68,7 @@ def restored(runtime: Runtime, progress: OnProgress, by: Any) -> Restored:
             if not count and first_held(connection, database) is None:
                 changes["held_at"] = None  # nothing waited, so nobody needs to look for it
             row.change(connection, database, **changes)
-        _note(
-            act, connection, database, f"{count} held" + (f", {locked} locked" if locked else "")
-        )
+        _note(act, connection, database, f"{count} held" + (f", {locked} locked" if locked else ""))
 
     place = database.read(lambda connection: row.place(connection, database))
     run_bounded(database, begin)

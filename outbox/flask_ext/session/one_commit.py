@@ -12,8 +12,8 @@ from sqlalchemy import Connection, event
 from sqlalchemy.orm import Session, SessionTransaction
 
 from ...domain.errors import ConfigurationError
-from .reading import begun, writers
 from .innermost import innermost
+from .reading import begun, writers
 
 _KEY = "outbox.one_commit"
 
