@@ -38,5 +38,5 @@ def make_runtime(app: Flask, db: Any, engine: Engine | None, metadata: MetaData)
         engine=lambda: engine_of(app, db, engine, metadata),
         engines=lambda: engines_of(app, engine),
         celery=lambda: celery_of(app),
-        suppressed=lambda: is_suppressed(app),
+        sending_is_off=lambda: is_suppressed(app),
     )
