@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import URL, Engine
 
-from ...store.connection.error_codes import Failure, describe, failure_of
+from ....store.connection.error_codes import Failure, describe, failure_of
 
 _TOLD = {
     Failure.NO_DATABASE: (
