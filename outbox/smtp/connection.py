@@ -157,10 +157,11 @@ class Connection:
 
     def _reusable(self) -> Client | None:
         """Return the open client if this process may still use it; close any other one."""
-        if self.is_open:
-            return self._client
-        self.close()
-        return None
+        client = self._client
+        if client is None or not self.is_open or (client.announced is None and client.was_left()):
+            self.close()
+            return None
+        return client
 
     def _open(self) -> Client | Transaction:
         """Open a new session and return its client, or return why there is none."""

@@ -36,6 +36,18 @@ class EnvelopeSession(Session):
     announced: Envelope | None = None
     """The email whose commands are in flight: no other email can come next on this connection."""
 
+    _had_rested = False  # before MAIL's reply came
+
+    def was_left(self) -> bool:
+        """Whether the server has ended the session since its last reply, or said what nobody asked.
+
+        Its last words are no reply to the next MAIL, whatever their code: 451 4.4.2 from Amazon SES
+        and Gmail, 451 4.7.0 from Exchange. This does not wait. No email may be announced.
+        """
+        if self._replies is None or self._clock() - self._heard_at <= MOMENT:
+            return False
+        return self._replies.has_ended() or self._ahead
+
     def _start(self, envelope: Envelope, size: int, refusals: RecipientRefusals) -> None:
         """Send MAIL, RCPT and DATA, in groups where the server allows it, up to DATA's 354."""
         last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
@@ -104,8 +116,7 @@ class EnvelopeSession(Session):
                 refused = self._refused(place, code, text, refusals)
         if refused is not None:
             self.phase = Phase.MAIL
-            if is_out_of_step(codes):
-                raise NoReply(Event.GARBAGE, "a reply too many: MAIL refused, a recipient taken")
+            self._expect_own_refusal(codes)
             raise refused
 
     def _mail_reply(self) -> tuple[int, bytes]:
@@ -113,7 +124,8 @@ class EnvelopeSession(Session):
 
         It is waited for as long as for a new session, which then has the whole time of a command.
         """
-        if not self.has_rested:
+        self._had_rested = self.has_rested
+        if not self._had_rested:
             return self.getreply()
         self._patience = min(self._server.connect_timeout, self._server.command_timeout)
         try:
@@ -124,6 +136,15 @@ class EnvelopeSession(Session):
             raise NoReply(Event.CLOSED, "no reply over a session that had rested") from none
         finally:
             self._patience = self._server.command_timeout
+
+    def _expect_own_refusal(self, codes: list[int]) -> None:
+        """Raise NoReply if MAIL's refusal, with the replies behind it, is no reply to MAIL."""
+        if is_out_of_step(codes):
+            raise NoReply(Event.GARBAGE, "a reply too many: MAIL refused, a recipient taken")
+        if self._had_rested:  # MAIL may have crossed the session's last words: a round trip tells
+            self._reset()
+            if self.sock is None:
+                raise NoReply(Event.CLOSED, "the server ended a session that had rested")
 
     def _refused(
         self, place: int, code: int, text: bytes, refusals: RecipientRefusals

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable
+from threading import Event
 
 import pytest
 
@@ -25,6 +26,7 @@ from tests.support.servers.smtp.scripted import (
     Script,
     ScriptedServer,
     Step,
+    close,
     content,
     drip,
     expect,
@@ -44,6 +46,8 @@ PIPELINING: Script = (GREET, expect("EHLO", "250-scripted.example\n250 PIPELININ
 ENVELOPE: Script = (expect("MAIL", None), expect("RCPT", None), expect("DATA", None))
 GOOD = "250 ok\n250 ok\n354 go on"
 GROUP: Script = (*PIPELINING, *ENVELOPE, say(GOOD))
+SES = "451 4.4.2 Timeout waiting for data from client."
+EXCHANGE = "451 4.7.0 Timeout waiting for client input"
 
 
 class Clock:
@@ -55,8 +59,8 @@ class Clock:
     def __call__(self) -> float:
         return time.monotonic() + self._ahead
 
-    def rest(self) -> None:
-        self._ahead += 2 * RESTED
+    def rest(self, seconds: float = 2 * RESTED) -> None:
+        self._ahead += seconds
 
 
 def slowly(reply: bytes) -> Step:
@@ -70,6 +74,15 @@ def drip_of(reply: bytes, seconds: float) -> Step:
             drip(bytes([octet]), times=1, interval=seconds / len(reply))(dialogue)
 
     return step
+
+
+def await_words(connection: Connection) -> None:
+    """Wait until the server's next words, or its end, have come to the kernel or to us."""
+    assert connection._client is not None
+    assert connection._client._replies is not None
+    reader, poll = connection._client._replies, select.poll()
+    poll.register(reader.sock, select.POLLIN)
+    wait_until(lambda: reader.pending or poll.poll(0), PATIENCE, "the server's words")
 
 
 def send_over(
@@ -162,11 +175,7 @@ def test_an_announced_emails_content_leaves_over_a_new_session(replies: str) -> 
             sent = connection.send(FIRST, CONTENT, lease_held, SECOND)
             assert sent.verdict is Verdict.SENT
             if replies:
-                assert connection._client is not None
-                assert connection._client._replies is not None
-                reader, poll = connection._client._replies, select.poll()
-                poll.register(reader.sock, select.POLLIN)
-                wait_until(lambda: reader.pending or poll.poll(0), PATIENCE, "the replies")
+                await_words(connection)
 
         verdict, connection = send_over(server, begin)
         connection.close()
@@ -198,3 +207,64 @@ def test_the_next_email_does_not_wait_for_the_goodbye_of_an_old_session(
         connection.close()
     assert replaced
     assert [server.verbs(number)[-1] for number in range(2)] == ["QUIT"] * 2
+
+
+def wait_for(event: Event) -> None:
+    assert event.wait(PATIENCE)
+
+
+EACH_WAY = pytest.mark.parametrize(
+    "one_mail", [ONE_MAIL, (*GROUP, content("250 ok"))], ids=["alone", "as a group"]
+)
+
+
+@EACH_WAY
+@pytest.mark.parametrize("end", [close, stall], ids=["closed", "open"])
+@pytest.mark.parametrize("words", [SES, EXCHANGE, "421 4.4.2 idle", "554 5.4.7 idle", "250 what"])
+def test_the_last_words_of_a_session_are_no_reply_to_the_next_email(
+    words: str, end: Step, one_mail: Script
+) -> None:
+    taken, clock = Event(), Clock()
+    with ScriptedServer((*one_mail, lambda _: wait_for(taken), say(words), end)) as server:
+        connection = Connection(server.settings(), clock=clock)
+        assert connection.send(FIRST, CONTENT, lease_held).verdict is Verdict.SENT
+        taken.set()
+        await_words(connection)
+        clock.rest(RESTED / 5)
+        verdict = connection.send(SECOND, CONTENT, lease_held).verdict
+        connection.close()
+    assert (verdict, len(server.dialogues)) == (Verdict.SENT, 2)
+
+
+@EACH_WAY
+@pytest.mark.parametrize("words", [SES, EXCHANGE])
+def test_last_words_that_cross_the_next_email_on_the_way_are_no_reply_to_it(
+    words: str, one_mail: Script
+) -> None:
+    with ScriptedServer((*one_mail, expect("MAIL", words), close)) as server:
+        verdict, connection = send_over(server)
+        connection.close()
+    assert (verdict, len(server.dialogues)) == (Verdict.SENT, 2)
+
+
+@pytest.mark.parametrize("pipelining", [False, True], ids=["alone", "as a group"])
+def test_an_email_that_a_rested_session_puts_off_is_put_off_where_the_session_goes_on(
+    pipelining: bool,
+) -> None:
+    put_off: Script = (*ONE_MAIL, expect("MAIL", SES))
+    if pipelining:
+        rest = (expect("RCPT", "503 5.5.1 no"), expect("DATA", "503 5.5.1 no"))
+        put_off = (*GROUP, content("250 ok"), expect("MAIL", SES), *rest)
+    with ScriptedServer((*put_off, serve)) as server:
+        verdict, connection = send_over(server)
+        third = connection.send(SECOND, CONTENT, lease_held).verdict
+        connection.close()
+    assert (verdict, third, len(server.dialogues)) == (Verdict.RETRY, Verdict.SENT, 1)
+
+
+def test_where_the_new_session_ends_on_the_email_too_it_is_put_off() -> None:
+    hangs_up = (expect("MAIL", SES), close)
+    with ScriptedServer((*ONE_MAIL, *hangs_up), (*HELLO, *hangs_up)) as server:
+        verdict, connection = send_over(server)
+        connection.close()
+    assert (verdict, len(server.dialogues)) == (Verdict.RETRY, 2)
