@@ -13,6 +13,9 @@ from .transaction import Phase, Reply, Verdict
 LONGEST_DELAY = 86_400.0
 """Seconds: the longest time that a server can name. `backoff.delay` adds up to a tenth to it."""
 
+LONGEST_HALT = 3600.0
+"""The same for a session that it refuses. No email goes out meanwhile, not even as a probe."""
+
 
 class Event(StrEnum):
     """What happened where no reply came."""
@@ -181,6 +184,8 @@ def _retry_after(verdict: Verdict, reply: Reply) -> float | None:
     if verdict not in (Verdict.RETRY, Verdict.HALT, Verdict.SUSPECT):
         return None
     named = named_delay(reply.text)
+    if verdict is Verdict.HALT and named is not None:
+        return min(named, LONGEST_HALT)
     if verdict is Verdict.RETRY and is_greylisting(reply):
         return max(named or 0.0, GREYLIST_FLOOR)
     return named

@@ -62,6 +62,12 @@ CONNECTING = (
         phase=AT.GREETING,
         pause=600.0,
     ),
+    closing(
+        "greeting that names a day",
+        {"CONNECT": "421 4.7.0 try again in 24 hours"},
+        phase=AT.GREETING,
+        pause=3600.0,
+    ),
     login_wanted("greeting", {"CONNECT": "530 5.7.0 who are you"}, phase=AT.GREETING),
 )
 

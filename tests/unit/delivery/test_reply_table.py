@@ -144,6 +144,13 @@ def test_a_halt_keeps_the_time_that_it_names() -> None:
     assert judge(Phase.MAIL, reply("421 try again in 10 minutes")).retry_after == 600
 
 
+@pytest.mark.parametrize("phase", SESSION)
+def test_no_session_is_put_off_for_longer_than_an_hour(phase: Phase) -> None:
+    assert judge(phase, reply("454 4.7.0 try again in 24 hours")).retry_after == 3600
+    assert judge(phase, reply("421 try again in 10 minutes")).retry_after == 600
+    assert judge(phase, reply("421 no")).retry_after is None
+
+
 @given(st.sampled_from(Phase), st.integers(0, 999), st.text(max_size=80), st.booleans())
 def test_every_reply_in_every_phase_has_a_row(
     phase: Phase, code: int, text: str, accepted: bool
