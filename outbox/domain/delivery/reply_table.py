@@ -74,14 +74,22 @@ def _text(pattern: str) -> re.Pattern[str]:
 ANY = frozenset(Phase)
 SESSION = frozenset({Phase.CONNECT, Phase.GREETING, Phase.EHLO, Phase.STARTTLS, Phase.AUTH})
 MAILING = ANY - SESSION
-AUTH, MAIL, RCPT, DOT = (
-    frozenset({phase}) for phase in (Phase.AUTH, Phase.MAIL, Phase.RCPT, Phase.DOT)
+AUTH, MAIL, RCPT, DATA, DOT = (
+    frozenset({phase}) for phase in (Phase.AUTH, Phase.MAIL, Phase.RCPT, Phase.DATA, Phase.DOT)
 )
 BEFORE_DOT = MAILING - DOT
 
-THROTTLE = _text(
-    r"throttl|rate.?limit|sending (rate|quota)|too (many|much|fast|quickly)|slow.?down"
+LIMIT = _text(
+    r"throttl|rate.?limit|slow.?down|too (fast|quickly|much mail)"
+    r"|too many (e-?mails|messages|requests|connections|sessions)\b(?! in .{0,12}box)"
+    r"|\bsend(ing|er)?('s)?( \w+)? (rate|quota|limit)|submission.?quota|messaging limit"
+    r"|\b(daily|hourly|monthly)( \w+){0,4} (quota|limit)"
+    r"|\b(e-?mails?|messages?) (quota|limit)( \w+){0,2} (exceeded|reached)"
+    r"|\bper.(second|minute|hour|day|month)\b"
 )
+"""A limit on how much is sent. Of one email, a server says "too many hops", "message size limit
+exceeded" or "mailbox over quota" in similar words: these do not fit."""
+THROTTLE = _text(rf"{LIMIT.pattern}|too (many|much)")
 CONNECTIONS = _text(
     r"(too many|maximum|concurrent)( \w+){0,3} (connections|sessions)"
     r"|(connection|session)s?( \w+){0,2} (limit|exceeded)"
@@ -112,6 +120,9 @@ ROWS: tuple[Row, ...] = (
     Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the email system's own status
     Row(MAIL, "4", Verdict.SUSPECT, text=THROTTLE),
     Row(MAIL, "5", Verdict.SUSPECT, text=THROTTLE),
+    # Gmail and Mailtrap count at DATA with 5xx, and Postfix' policy servers at the dot.
+    Row(DATA | DOT, "4", Verdict.SUSPECT, text=LIMIT),
+    Row(DATA | DOT, "5", Verdict.SUSPECT, text=LIMIT),
     Row(RCPT, "4", Verdict.SUSPECT, text=CLIENT_THROTTLE),
     Row(MAIL, Event.LACKING, Verdict.LACKING),
     Row(MAIL, Event.MALFORMED, Verdict.FAIL),

@@ -30,7 +30,7 @@ class TableRow(StrEnum):
     LOGIN_WANTED = "MAIL, RCPT, DATA, dot | 530 | SUSPECT with an alert"
     MAIL_REFUSED = "MAIL | 4xx / 5xx | RETRY / FAIL"
     MAIL_SYSTEM = "MAIL | 4.3.x: the mail system's own trouble | SUSPECT"
-    THROTTLED = "MAIL, and a provider's own codes anywhere | a throttle text | SUSPECT"
+    THROTTLED = "MAIL, DATA, dot; a provider's own codes anywhere | a throttle text | SUSPECT"
     RCPT_REFUSED = "RCPT | 4xx / 5xx | that recipient: RETRY / FAIL"
     REFUSED_EARLY = "RCPT | 5xx, and then a 421 or closed | that recipient: FAIL; the rest later"
     THROTTLED_ALONE = "RCPT | a throttle text while another one is accepted | that recipient: RETRY"

@@ -18,6 +18,9 @@ CLOSED = "the server closed the connection"
 SES = "454 Throttling failure: Maximum sending rate exceeded."
 TOO_MUCH = "450 4.7.1 Error: too much mail from 192.0.2.1"
 TOO_MANY = "450 4.7.1 Error: too many recipients from 192.0.2.1"
+MAILTRAP = "550 5.7.0 Requested action not taken: too many emails per second"
+GMAIL_DAILY = "550 5.4.5 Daily user sending limit exceeded"
+RATE_MSG = "450 4.7.1 <END-OF-MESSAGE>: End-of-data rejected: Number messages per hour exceeded"
 GMAIL = "450 4.2.1 The user you are trying to contact is receiving mail at a rate that is too high"
 
 
@@ -66,6 +69,11 @@ MAIL: tuple[Case, ...] = (
     rows.throttled(
         "5xx at MAIL", {"MAIL": "550 5.4.5 Daily sending quota exceeded"}, phase=AT.MAIL
     ),
+    rows.throttled("4xx at DATA", {"DATA": "450 4.7.0 rate limit exceeded"}, phase=AT.DATA),
+    rows.throttled("Mailtrap at DATA", {"DATA": MAILTRAP}, phase=AT.DATA),
+    rows.throttled("Gmail at DATA", {"DATA": GMAIL_DAILY}, phase=AT.DATA),
+    rows.throttled("4xx at the dot", {".": RATE_MSG}, phase=AT.DOT),
+    rows.throttled("5xx at the dot", {".": GMAIL_DAILY}, phase=AT.DOT),
     *rows.of_any_command("MAIL", AT.MAIL),
     rows.out_of_step("MAIL 354", {"MAIL": "354 go on"}, phase=AT.MAIL),
     rows.out_of_step(
