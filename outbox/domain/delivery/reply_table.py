@@ -214,11 +214,12 @@ def is_greylisting(reply: Reply) -> bool:
     """Return whether the server asks an unknown client to come back later (RFC 6647).
 
     Postfix also says 450 4.7.1 where it refuses the client for good: "Client host rejected: cannot
-    find your hostname". Some greylisters begin in the same way, but then they speak of later.
+    find your hostname". Some greylisters begin in the same way, but then they speak of later. And
+    policy servers say 450 4.7.1 for a throttle.
     """
     if _GREYLIST.search(reply.text):
         return True
-    if reply.code not in (450, 451) or reply.enhanced != "4.7.1":
+    if reply.code not in (450, 451) or reply.enhanced != "4.7.1" or LIMIT.search(reply.text):
         return False
     if _CLIENT.search(reply.text) is None:
         return True

@@ -272,6 +272,7 @@ def test_a_recipients_own_matter_is_never_the_servers(code: int, enhanced: str, 
         (450, "4.7.1", "Client host rejected: no name, see https://shop.example/retry.html"),
         (450, "4.7.1", "Service unavailable; Client host [192.0.2.1] blocked using zen"),
         (451, "4.7.1", "Service unavailable"),
+        (450, "4.7.1", "End-of-data rejected: Number messages per hour exceeded"),
     ],
 )
 def test_what_says_nothing_of_the_recipient_is_the_servers(
