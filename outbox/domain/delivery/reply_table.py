@@ -131,6 +131,9 @@ ROWS: tuple[Row, ...] = (
     # Too many recipients (RFC 5321 §4.5.3.1.10; 552 is the older code for the same).
     Row(RCPT, "452", Verdict.NEXT, after_accepted=True),
     Row(RCPT, "552", Verdict.NEXT, after_accepted=True),
+    # RFC 3463 §3.6: "this will result in the sender segmenting the message".
+    Row(RCPT, "4", Verdict.NEXT, enhanced="4.5.3", after_accepted=True),
+    Row(RCPT, "5", Verdict.NEXT, enhanced="5.5.3", after_accepted=True),
     # This email, or this recipient.
     Row(MAILING, "4", Verdict.RETRY),
     Row(MAILING, "5", Verdict.FAIL),

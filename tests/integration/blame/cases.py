@@ -25,6 +25,8 @@ REPLIES = (
     "450 4.7.1 Error: too many recipients from 192.0.2.1",
     "452 4.5.3 too many recipients",
     "552 5.5.3 too many recipients",
+    "450 4.5.3 too many recipients",
+    "550 5.5.3 too many recipients",
     "452 4.3.1 Insufficient system storage",
     "503 5.5.1 bad sequence of commands",
     "354 go on",

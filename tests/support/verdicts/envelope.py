@@ -72,7 +72,12 @@ RCPT = (
             transactions=2,
             recipients=(rows.TAKEN,) * 3,
         )
-        for line in ("452 4.5.3 too many recipients", "552 5.5.3 too many recipients")
+        for line in (
+            "452 4.5.3 too many recipients",
+            "552 5.5.3 too many recipients",
+            "450 4.5.3 too many recipients",
+            "550 5.5.3 too many recipients",
+        )
     ),
     rows.closing("RCPT", {"RCPT": CLOSING}, phase=AT.RCPT),
     rows.closing(

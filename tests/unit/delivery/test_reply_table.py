@@ -51,6 +51,7 @@ def reply(line: str) -> Reply:
         ([Phase.DOT], "0 nothing", Verdict.UNKNOWN),
         ([Phase.RCPT], "452 too many recipients", Verdict.RETRY),
         ([Phase.RCPT], "552 too many recipients", Verdict.FAIL),
+        ([Phase.RCPT], "550 5.5.3 too many recipients", Verdict.FAIL),
     ],
 )
 def test_a_reply_is_judged_by_its_phase(phases: list[Phase], line: str, verdict: Verdict) -> None:
@@ -134,7 +135,16 @@ def test_a_missing_reply_is_judged_by_what_happened(
     assert {judge(phase, NONE, event=event).verdict for phase in phases} == {verdict}
 
 
-@pytest.mark.parametrize("line", ["452 4.5.3 too many recipients", "552 too many recipients"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "452 4.5.3 too many recipients",
+        "552 too many recipients",
+        "450 4.5.3 too many recipients",
+        "550 5.5.3 too many recipients",
+        "554 5.5.3 more",
+    ],
+)
 def test_too_many_recipients_after_an_accepted_one_wait_for_the_next_transaction(line: str) -> None:
     judgement = judge(Phase.RCPT, reply(line), accepted=True)
 
