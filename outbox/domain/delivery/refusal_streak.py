@@ -29,13 +29,20 @@ _MASKS = (
 )
 _OWN_STATUS = re.compile(r"[45]\.(1\.([0-6]|9|10)|2\.\d+)")
 """RFC 3463 §3.2 and §3.3: the recipient's address or mailbox is at fault (but x.1.7 and x.1.8 are
-about the sender)."""
+about the sender). At MAIL the same codes are about the sender."""
 _OWN_TEXT = re.compile(
     r"(user|recipient|mailbox|(?<!ip )address|account)\b.{0,30}"
     r"\b(unknown|not found|unavailable|disabled|full|does ?n.t exist|not exist|invalid)"
     r"|(no such|unknown|invalid) (user|recipient|mailbox|address|account)|over ?quota",
     re.IGNORECASE,
 )
+_SENDERS_TEXT = re.compile(
+    r"\bsender( address)? (rejected|refused|denied|verif)|\b(unknown|invalid) sender"
+    r"|send.?as|storedrv\.submission|\byour (e-?mail )?account\b",
+    re.IGNORECASE,
+)
+"""The sender, or the account that we send by. Exim refuses each recipient of a sender that it
+cannot verify: "Verification failed for <…> No Such User Here Sender verify failed"."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,16 +151,27 @@ def fingerprint(phase: Phase, reply: Reply) -> str | None:
     Addresses, numbers and ids in the text are masked, so that it names nobody. It is None where
     there is no reply, or where the reply is about the recipient alone.
     """
-    own = _OWN_STATUS.fullmatch(reply.enhanced) or (
-        not reply.enhanced and _OWN_TEXT.search(reply.text)
-    )
-    if reply.code < 400 or own or is_greylisting(reply):
+    if reply.code < 400 or is_greylisting(reply) or _is_recipients_own(phase, reply):
         return None
     text = reply.text
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
     words = f"{phase}: {reply.code} {reply.enhanced} {' '.join(text.split())}"
     return words[:REFUSAL_LENGTH].rstrip()
+
+
+def _is_recipients_own(phase: Phase, reply: Reply) -> bool:
+    """Return whether a refusal is about the recipient: no such mailbox, or a full one.
+
+    At MAIL no recipient is known. Behind RCPT the whole email is refused, so only words tell.
+    """
+    if phase is Phase.MAIL or _SENDERS_TEXT.search(reply.text):
+        return False
+    if reply.enhanced and _OWN_STATUS.fullmatch(reply.enhanced) is None:
+        return False
+    if phase is Phase.RCPT and reply.enhanced:
+        return True
+    return _OWN_TEXT.search(reply.text) is not None
 
 
 def _of_recipient(phase: Phase, one: RecipientResult) -> str | None:

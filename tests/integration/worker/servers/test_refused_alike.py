@@ -95,6 +95,24 @@ def test_a_server_that_puts_off_a_client_without_a_name_alerts_and_one_that_grey
     assert alerts == [True] * (reply is NAMELESS)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "550 Verification failed for <shop@shop.example> No Such User Here Sender verify failed",
+        "550 5.1.0 <shop@shop.example>: Sender address rejected: User unknown in virtual table",
+    ],
+    ids=["Exim", "Postfix"],
+)
+def test_a_server_that_refuses_the_sender_at_each_recipient_charges_nobody_and_alerts(
+    shop: Shop, catcher: Catcher, reply: str
+) -> None:
+    catcher.reply_to_recipient = lambda _: reply
+    enqueue(shop, 20)
+    Motion(shop=shop).beat()
+    assert standing(shop) == {UNTOUCHED: 20}
+    assert [bool(row.alert) for row in shop.rows(shop.tables.breaker)] == [True]
+
+
 def test_while_it_lasts_each_probe_is_free_and_after_it_everything_is_delivered(
     shop: Shop, catcher: Catcher
 ) -> None:

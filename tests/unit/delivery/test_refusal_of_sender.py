@@ -1,0 +1,47 @@
+"""A refusal of the sender, or of our account, is no refusal of the recipient, whatever its code."""
+
+from __future__ import annotations
+
+import pytest
+
+from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.transaction import Phase, Reply
+
+EXIM = "Sender verify failed"
+OF_SENDER = [
+    (Phase.RCPT, 550, "", "Verification failed for <a@shop.example> No Such User Here " + EXIM),
+    (Phase.RCPT, 550, "5.1.0", "<a@shop.example>: Sender address rejected: User unknown in table"),
+    (Phase.RCPT, 550, "", "Your account has been disabled"),
+    (Phase.MAIL, 550, "5.1.0", "<a@shop.example> sender rejected"),
+    (Phase.MAIL, 550, "5.1.1", "user unknown"),
+    (Phase.MAIL, 550, "", "Your account has been disabled"),
+    (Phase.MAIL, 550, "", "mailbox unavailable"),
+    (Phase.MAIL, 550, "5.2.1", "mailbox disabled"),
+    (Phase.DOT, 554, "5.2.252", "SendAsDenied; a@shop.example not allowed to send as b@x.example"),
+    (Phase.DOT, 554, "5.2.0", "STOREDRV.Submission.Exception:OutboundSpamException; Failed to do"),
+    (Phase.DOT, 550, "5.2.1", "Your account is disabled"),
+    (Phase.DOT, 554, "5.2.0", "Message could not be submitted"),
+]
+
+
+@pytest.mark.parametrize(("phase", "code", "enhanced", "text"), OF_SENDER)
+def test_what_is_said_of_the_sender_or_the_account_is_said_to_every_email(
+    phase: Phase, code: int, enhanced: str, text: str
+) -> None:
+    assert fingerprint(phase, Reply(code=code, enhanced=enhanced, text=text)) is not None
+
+
+@pytest.mark.parametrize("phase", [Phase.DATA, Phase.DOT])
+@pytest.mark.parametrize(
+    ("code", "enhanced", "text"),
+    [
+        (550, "5.1.1", "<a@x.example>: Recipient address rejected: User unknown"),
+        (552, "5.2.2", "The email account that you tried to reach is over quota"),
+        (550, "5.2.1", "<a@x.example>: mailbox disabled"),
+        (550, "", "No such user here"),
+    ],
+)
+def test_a_recipients_own_matter_is_theirs_behind_rcpt_too(
+    phase: Phase, code: int, enhanced: str, text: str
+) -> None:
+    assert fingerprint(phase, Reply(code=code, enhanced=enhanced, text=text)) is None
