@@ -93,6 +93,8 @@ def decide_outcome(
         return _put_back(state, result)
     if result.refused_early(state.doubtful):
         return _shortened(state, result)
+    if result.is_cut_short:
+        return _behind(state, result)
     if result.verdict is Verdict.UNSENT:
         return _lost(state, result)
     if result.verdict in _BEHIND:

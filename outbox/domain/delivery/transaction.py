@@ -95,6 +95,16 @@ class Transaction:
         """Whether the server greeted with a 4xx: it may only have too many sessions for now."""
         return self.phase is Phase.GREETING and 400 <= self.reply.code < 500
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the server hung up before the content, after it had accepted or put off somebody.
+
+        Some servers hang up behind each refusal, also behind one for now. It is no crash: a single
+        email can crash a server only by its content.
+        """
+        is_early = self.phase in (Phase.RCPT, Phase.DATA)
+        return self.verdict is Verdict.UNSENT and self.mixed and is_early
+
     def refused_early(self, doubtful: Collection[str] = ()) -> tuple[RecipientResult, ...]:
         """Return who was refused for good before the server ended the transaction early.
 

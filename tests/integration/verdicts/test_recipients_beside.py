@@ -85,6 +85,29 @@ def test_who_is_taken_gets_the_email_though_the_server_hangs_up_on_those_who_are
 
 
 @PIPELINING
+def test_who_is_taken_gets_the_email_once_though_the_server_hangs_up_on_one_whom_it_puts_off(
+    shops: Shops, pipelining: bool
+) -> None:
+    """Others are taken meanwhile. It was charged a crash each time, and failed at the fifth."""
+    with exim(partial(says, "450 4.2.0 later"), pipelining=pipelining) as smtp:
+        shop = open_shop(shops, smtp)
+        email = shop.enqueue("good@x.example", "bad@x.example")
+        for number in range(8):
+            shop.enqueue(f"other{number}@y.example")
+            drain(shop.runtime)
+            row = shop.mail(email.id)
+            assert (row.status, row.attempts, row.crashes) == ("pending", 0, 0)
+            shop.later(HOUR)
+        told = {(one.verdict, one.phase) for one in shop.rows(shop.tables.attempt)}
+        assert told == {("sent", "dot"), ("unsent", "data")}
+        smtp.says = lambda _: OK
+        shop.later(2 * HOUR)
+        drain(shop.runtime)
+        assert shop.mail(email.id).status == "sent"
+    assert set(smtp.copies.values()) == {1}
+
+
+@PIPELINING
 def test_what_the_server_said_to_each_is_told(shops: Shops, pipelining: bool) -> None:
     with strict(partial(says, NO), pipelining=pipelining) as smtp:
         shop = open_shop(shops, smtp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from outbox.domain.delivery.outcome import LOST_DELAY, SHORTER_DELAY, blamed
 from outbox.domain.delivery.outcome import RecipientStatus as R
 from outbox.domain.delivery.status import Status
-from outbox.domain.delivery.transaction import Verdict
+from outbox.domain.delivery.transaction import Phase, Verdict
 from tests.unit.delivery.test_outcome_table import facts, judge, states, transaction
 
 V = Verdict
@@ -52,6 +53,22 @@ def test_who_is_in_doubt_and_refused_stays_so_it_makes_the_next_email_no_shorter
     assert (found.delay, found.crashes_added) == (delay, crashes)
     both = judge(known, transaction(whole, V.FAIL, V.FAIL, whole, whole=whole))
     assert (both.unknown_total, states(both)) == (1, "pending unknown failed pending")
+
+
+@pytest.mark.parametrize("phase", [Phase.RCPT, Phase.DATA])
+def test_a_server_that_hangs_up_on_one_who_is_put_off_charges_the_others_no_crash(
+    phase: Phase,
+) -> None:
+    cut = replace(transaction(V.UNSENT, V.UNSENT, mixed=True), phase=phase)
+    found = judge(facts(attempts=11, crashes=4), cut)
+    assert (found.status, found.attempts_added, found.crashes_added) == (Status.PENDING, 0, 0)
+    assert (found.delay, states(found)) == (5.0, "")
+    assert judge(facts(seconds_left=5.0), cut).status is Status.FAILED, "its lifetime ends it"
+
+
+def test_a_content_that_is_lost_charges_a_crash_whomever_the_server_put_off_before() -> None:
+    lost = replace(transaction(V.UNSENT, V.UNSENT, mixed=True), phase=Phase.BODY)
+    assert judge(facts(), lost).crashes_added == 1
 
 
 def test_who_was_refused_for_good_stays_refused_where_the_email_is_to_blame() -> None:
