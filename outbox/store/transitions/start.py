@@ -56,6 +56,8 @@ def start(
         # The start comes last. So an error of a read leaves nothing that has started, although each
         # statement may commit alone. Whatever changes in between, a window's opening sees.
         batch = claimed_batch.load(connection, database, token)
+        if batch is None:  # a replica that lags behind may answer so: the lease stays unstarted
+            return None
         return batch if begun(connection) else None
 
     try:

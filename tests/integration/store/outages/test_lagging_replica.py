@@ -1,7 +1,7 @@
-"""A proxy sends plain reads to a replica that lags behind: no email fails for that.
+"""A proxy sends plain reads to a replica that lags: no email fails or is sent twice for that.
 
-The proxy's part is played in front of the driver: a plain read reads the contents from a table of
-their own, into which nothing comes, as from a replica whose replay stands still.
+The proxy's part is played in front of the driver: a plain read reads from tables of the replica's
+own, into which nothing comes, as from a replica whose replay stands still.
 """
 
 from __future__ import annotations
@@ -14,25 +14,32 @@ import pytest
 import sqlalchemy as sa
 
 from outbox import Status
+from outbox.worker.batch.batch_end import BatchEnd
+from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops, addresses
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
-BEHIND = "content_of_the_replica"
+BEHIND = "_of_the_replica"
+
+
+def copied(shop: Shop, *names: str) -> None:
+    """Have the replica replay what is in these tables now, and nothing after that."""
+    with shop.engine.begin() as connection:
+        for name in names:
+            connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}{BEHIND}")
+            connection.exec_driver_sql(f"CREATE TABLE {name}{BEHIND} AS SELECT * FROM {name}")
 
 
 @contextmanager
-def split(shop: Shop) -> Iterator[list[str]]:
+def split(shop: Shop, first: str, *others: str) -> Iterator[list[str]]:
     """Split reads from writes as such proxies do; yield the statements that the replica gets.
 
-    It gets the reads in autocommit, and those of a transaction that has not written or locked.
+    It gets the reads of the `first` table, with what they read of the `others`, in autocommit, and
+    those of a transaction that has not written or locked.
     """
-    with shop.engine.begin() as connection:
-        connection.exec_driver_sql(
-            f"CREATE TABLE {BEHIND} AS SELECT * FROM outbox_content WHERE 1 = 0"
-        )
     engine, on_replica = shop.database.engine, list[str]()
 
     def choose(
@@ -41,10 +48,12 @@ def split(shop: Shop) -> Iterator[list[str]]:
         is_write = not statement.startswith("SELECT") or " FOR " in statement
         if is_write and connection.get_isolation_level() != "AUTOCOMMIT":
             connection.info[BEHIND] = True
-        if is_write or BEHIND in connection.info or "FROM outbox_content" not in statement:
+        if is_write or BEHIND in connection.info or f"FROM {first}" not in statement:
             return statement, parameters
         on_replica.append(statement)
-        return statement.replace("outbox_content", BEHIND), parameters
+        for name in (first, *others):
+            statement = statement.replace(name, name + BEHIND)
+        return statement, parameters
 
     def over(connection: sa.Connection) -> None:
         connection.info.pop(BEHIND, None)
@@ -62,10 +71,30 @@ def test_a_content_that_the_replica_does_not_have_yet_is_read_from_the_primary(
     shops: Shops, catcher: Catcher
 ) -> None:
     shop = shops.open(MAIL_PORT=catcher.port)
+    copied(shop, "outbox_content")
     for address in addresses(3):
         shop.enqueue(address)
-    with split(shop) as on_replica:
+    with split(shop, "outbox_content") as on_replica:
         drain(shop.runtime)
     assert on_replica
     assert shop.statuses() == [Status.SENT] * 3
+    assert set(catcher.copies().values()) == {1}
+
+
+def test_a_batch_whose_lease_the_replica_does_not_have_yet_is_not_started(
+    sending: Shop, catcher: Catcher
+) -> None:
+    copied(sending, "outbox_lease")
+    for address in addresses(3):
+        sending.enqueue(address)
+    with split(sending, "outbox_lease") as on_replica:
+        (made,) = sending.claim()
+        assert send_batch(sending.runtime, made.token).end is BatchEnd.STALE
+    assert on_replica
+    assert [row.started_at for row in sending.rows(sending.tables.lease)] == [None]
+    assert sending.rescue() == 1
+    assert {(row.status, row.crashes) for row in sending.rows(sending.tables.email)} == {
+        (Status.PENDING, 0)
+    }
+    assert drain(sending.runtime) == 3
     assert set(catcher.copies().values()) == {1}
