@@ -55,7 +55,10 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch | Non
     if shared is None:
         return None
     rows = connection.execute(database.built(_emails), {"claim": token}).all()
-    several = _recipients(connection, database, [row[0] for row in rows if row[1] > 1])
+    to_several = [row[0] for row in rows if row[1] > 1]
+    several = _recipients(connection, database, token, to_several)
+    if len(several) < len(to_several):  # the others go back when the batch has ended
+        rows = [row for row in rows if row[1] == 1 or row[0] in several]
     now = utc(shared.now)
     waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
     # In most apps both lists are empty: then no recipient is looked up.
@@ -164,13 +167,21 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedE
     )
 
 
-def _recipients(connection: Connection, database: Database, ids: list[int]) -> dict[int, list[Any]]:
+def _recipients(
+    connection: Connection, database: Database, token: UUID, ids: list[int]
+) -> dict[int, list[Any]]:
+    """Return the recipients of these emails by their ids, read where the claim is seen, too.
+
+    A proxy may send this statement to a replica that lags behind the one before. Without the token
+    it would answer with recipients as they were before the email's last attempt.
+    """
     found: dict[int, list[Any]] = defaultdict(list)
-    table = database.tables.recipient
+    table, email = database.tables.recipient, database.tables.email
     for part in parts(ids):
         statement = (
             select(table.c.email_id, table.c.address, table.c.status)
-            .where(table.c.email_id.in_(part))
+            .join(email, email.c.id == table.c.email_id)
+            .where(table.c.email_id.in_(part), email.c.token == token)
             .order_by(table.c.email_id, table.c.position)
         )
         for row in connection.execute(statement):

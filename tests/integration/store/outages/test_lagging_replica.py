@@ -98,3 +98,27 @@ def test_a_batch_whose_lease_the_replica_does_not_have_yet_is_not_started(
     }
     assert drain(sending.runtime) == 3
     assert set(catcher.copies().values()) == {1}
+
+
+def test_of_several_recipients_nobody_is_forgotten_and_nobody_gets_a_second_copy(
+    sending: Shop, catcher: Catcher
+) -> None:
+    """The replica has them as they were before the first of them got the email."""
+    first, second = addresses(2)
+    email = sending.enqueue(first, second)
+    copied(sending, "outbox_recipient", "outbox_email")
+    catcher.reply_to_recipient = lambda to: "451 4.3.0 later" if to == second else None
+    drain(sending.runtime)
+    assert sending.recipients(email.id) == {first: "sent", second: "pending"}
+    sending.later(86_400)
+    catcher.reply_to_recipient = lambda _: None
+    with split(sending, "outbox_recipient", "outbox_email") as on_replica:
+        (made,) = sending.claim()
+        send_batch(sending.runtime, made.token)
+    assert on_replica
+    assert set(catcher.copies().values()) == {1}
+    sending.rescue()
+    assert (sending.status(email.id), sending.mail(email.id).crashes) == (Status.PENDING, 0)
+    drain(sending.runtime)
+    assert sending.recipients(email.id) == {first: "sent", second: "sent"}
+    assert set(catcher.copies().values()) == {1}
