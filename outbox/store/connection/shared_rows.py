@@ -7,6 +7,7 @@ keep a task's place as long, and the emails of all other servers would stop, too
 So a row is locked only where it is free. `run_patiently` tries for `PATIENCE` seconds, and then its
 caller does without the row. From then on the process avoids the row, until it gets it. It tries
 only once each time, and for `AVOIDED` seconds its sweeps claim nothing that needs the row.
+On PostgreSQL permits are taken in one statement, which queues for the row as long at most.
 
 No transaction inserts such a row together with other work: `insert_alone` commits it by itself. An
 INSERT would wait for an open transaction that has inserted the same row, and cannot skip it.
@@ -120,10 +121,15 @@ def run_patiently(
     LockedElsewhere after that.
     """
     run = database.run_each if each else database.run
+    return patiently(database, lambda: run(work))
+
+
+def patiently(database: Database, attempt: Callable[[], Result]) -> Result:
+    """Make this attempt as `run_patiently` runs its work; it opens its own transaction."""
     pause, deadline = _FIRST_PAUSE, time.monotonic() + PATIENCE
     while True:
         try:
-            return run(work)
+            return attempt()
         except _Absent as error:
             insert_absent(database, error.key, error.names, **error.values)
             continue

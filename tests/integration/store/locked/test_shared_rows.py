@@ -120,7 +120,6 @@ def test_what_a_process_waited_for_in_vain_it_tries_once_until_it_gets_it(shop: 
         assert len(tried) > 1, "another host vanished, or only paused"
 
 
-@pytest.mark.databases("mariadb")  # PostgreSQL has it in one statement
 def test_where_a_rate_is_locked_the_others_emails_go_out(shops: Shops, catcher: Catcher) -> None:
     motion = two_servers(shops, catcher, rate="1000/s")
     shop = motion.shop
@@ -138,7 +137,6 @@ def test_where_a_rate_is_locked_the_others_emails_go_out(shops: Shops, catcher: 
     assert standing(shop) == {SENT: 30}
 
 
-@pytest.mark.databases("mariadb")
 def test_of_a_rate_that_is_locked_no_permit_is_to_be_had(shop: Shop) -> None:
     rate = Rate(1, 3600)
     take(shop.database, {"locked": (rate, 1)})
