@@ -42,6 +42,7 @@ class Results:
         self._is_locked = False  # another transaction had locked a row of the last window
         self.on_result: Callable[[EmailResult, int], None] | None = None
         self.after_record: list[Callable[[], object]] = []  # what is called after the next record
+        self._unsure = set[int]()  # a copy of their `claimed` may come late: `may_open_again`
         self.settled = 0  # emails whose result is in the table, or waits for it
         self.table_fails = False  # no email of a window opens, and none is to blame
         self.refused: dict[int, Exception] = {}  # by the email whose row can take no result
@@ -76,6 +77,15 @@ class Results:
     def has_unwritten(self, email_id: int) -> bool:
         """Return whether a result of this email is not written yet."""
         return any(entry.email_id == email_id for entry in self._waiting)
+
+    def may_open_again(self, email_id: int) -> bool:
+        """Return whether an email may go in a later window of this batch, as its own closed.
+
+        It may not if its result was written more than once. A server that stalls may still run the
+        first copy, which would find the email in its next window, and take it for unsent. With the
+        end of the batch it is another claim's, which no copy matches.
+        """
+        return email_id not in self._unsure and not self.has_unwritten(email_id)
 
     def record(self, *, patience: float = inf) -> None:
         """Record the known results, in so many seconds. They are kept until they are written."""
@@ -213,7 +223,12 @@ class Results:
         def write() -> WriteResult:
             # What has failed once is repeated alone, and cannot harm other tasks' results.
             together = first.pop() if first else None
-            return self._advance(results, following, together=together)
+            try:
+                return self._advance(results, following, together=together)
+            except BaseException:
+                closed = (e.email_id for e in results if e.outcome.status is Status.CLAIMED)
+                self._unsure.update(closed)
+                raise
 
         return until_written(
             write, meanwhile=self._progress, patience=patience, ends=may_be_of_a_row

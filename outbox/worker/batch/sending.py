@@ -142,7 +142,7 @@ class Sending:
         if late:  # the next window is no larger than what the server takes in a window's time
             self._next.max_emails = max(1, len(opened) - len(late))
             self._results.record()  # one statement cannot close and open the same row
-            left.extendleft(e for e in reversed(late) if not self._results.has_unwritten(e.id))
+            left.extendleft(e for e in reversed(late) if self._results.may_open_again(e.id))
         self._heartbeat.progress()
         return None
 

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from outbox.store.transitions.window import LOST
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.shop.shop import Shop, Shops, addresses
@@ -128,3 +130,36 @@ def test_what_was_sent_before_the_database_became_read_only_is_recorded_afterwar
             lambda: work.done() or told(caplog, "25006") > 1, PATIENCE, "the error to be met twice"
         )
     assert recorded_once(shop, catcher)
+
+
+@pytest.mark.databases("postgresql")  # elsewhere a COMMIT is sent behind the statement
+def test_a_record_that_a_stalled_server_runs_late_takes_nothing_out_of_a_later_window(
+    shops: Shops, catcher: Catcher
+) -> None:
+    """It tells of emails whose turn did not come, and was made again over another connection."""
+    shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW_SECONDS=1.0, OUTBOX_SLOTS=1)
+    now, stalled, late = [0.0], list[tuple[str, Any]](), list[int]()
+    shop.runtime.clock = lambda: now[0]
+
+    @sa.event.listens_for(shop.engine, "before_cursor_execute")
+    def stall(
+        connection: sa.Connection, _cursor: object, statement: str, values: Any, *_: object
+    ) -> None:
+        if not stalled and isinstance(values, dict) and "claimed" in values.get("statuses", ()):
+            stalled.append((statement, values))
+            connection.connection.driver_connection.close()  # type: ignore[union-attr]
+
+    def slowly(_: CaughtMail) -> None:
+        now[0] += 0.6
+        if stalled and not late:
+            late.append(len(catcher.emails))
+            with shop.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as server:
+                server.exec_driver_sql(*stalled[0])
+
+    catcher.reply_to_content = slowly
+    for address in addresses(4):
+        shop.enqueue(address)
+    drain(shop.runtime)
+    assert late == [2]
+    assert (shop.statuses(), shop.counter(LOST)) == (["sent"] * 4, 0)
+    assert set(catcher.copies().values()) == {1}
