@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import sqlalchemy as sa
 
@@ -27,13 +27,24 @@ class Compiled(dict[Any, Any]):
         super().__setitem__(key[1:], compiled)
 
 
+class Late(BaseException):
+    """A thread of a test that is over used its database, which may be another test's by now."""
+
+
+class Over(Database):
+    """The database of a test that is over: nobody gets a connection."""
+
+    def _lent(self, isolation: str) -> NoReturn:
+        raise Late(isolation)
+
+
 @dataclass(kw_only=True)
 class SharedTables:
-    """Tables, and what has been built and compiled of them. One shop at a time has its database."""
+    """Tables, and what has been built and compiled of them. One shop at a time adds to it."""
 
     metadata: sa.MetaData = field(default_factory=sa.MetaData)
     compiled: Compiled = field(default_factory=Compiled)
-    _database: Database | None = None
+    _first: Database | None = None
     _is_lent: bool = False
     _known: dict[str, Any] | None = None
 
@@ -77,22 +88,26 @@ class SharedTables:
         vars(dialect)["initialize"] = initialize
 
     def lend(self, runtime: Runtime) -> None:
-        """Have a shop use the database of those before it, where it is free: its engine is new."""
+        """Have a shop's database know what those before it have built, where it is free."""
         if self._is_lent:
             return
         new, self._is_lent = runtime.database, True
-        if self._database is None:
-            self._database = new
+        if self._first is None:
+            self._first = new
             return
-        built, offset = self._database._built, self._database._offset  # what is built looks there
+        offset = self._first._offset  # what is built looks there
         offset.__class__, offset.__dict__ = type(new._offset), vars(new._offset)
-        self._database.__class__ = type(new)
-        self._database.__dict__ = {**vars(new), "_built": built, "_offset": offset}
-        vars(runtime)["database"] = self._database
+        new._built, new._offset = self._first._built, offset
 
     def take_back(self) -> None:
         """Note that all shops are closed."""
         self._is_lent = False
+
+
+def end(runtime: Runtime) -> None:
+    """Have a thread that is late fail, and not touch what the next test writes."""
+    if (database := vars(runtime).get("database")) is not None:
+        database.__class__ = Over
 
 
 @cache

@@ -33,7 +33,7 @@ from outbox.worker.process.retry_writes import GRACE
 from tests.support.shop import schema
 from tests.support.shop.claims import claim_batch
 from tests.support.shop.parts import Parts
-from tests.support.shop.shared_tables import SharedTables
+from tests.support.shop.shared_tables import SharedTables, end
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WORKER = "host:1"
@@ -266,8 +266,10 @@ class Shops:
             assert shop.runtime.unrecorded.wait(), (
                 "a thread still writes results: it has no database"
             )
+            assert shop.runtime.unended.wait(GRACE), "a thread still waits for a batch's end"
             beats_end()
             shop.runtime.disconnect()
+            end(shop.runtime)
             shop.engine.dispose()
         self.shared.take_back()
 

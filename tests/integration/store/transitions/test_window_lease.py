@@ -16,6 +16,7 @@ from outbox.worker.batch.batch_end import BatchEnd, BatchReport
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.holders import holders
 from tests.support.shop.shop import LEASE, Shop, Shops, addresses, entry
 from tests.support.waiting import wait_until
 
@@ -68,9 +69,10 @@ def test_a_batch_that_takes_too_long_gives_the_rest_back(shops: Shops, catcher: 
     (made,) = shop.claim()
     assert made.emails == 6
     report = send_batch(shop.runtime, made.token)
-    assert (report, now, len(catcher.emails)) == (BatchReport(BatchEnd.TIME_UP, 2), [16.0], 2)
-    assert shop.statuses() == ["sent"] * 2 + ["pending"] * 4
-    assert shop.count(shop.tables.lease) == 0
+    done = (report, now, len(catcher.emails))
+    assert done == (BatchReport(BatchEnd.TIME_UP, 2), [16.0], 2), holders(shop)
+    assert shop.statuses() == ["sent"] * 2 + ["pending"] * 4, holders(shop)
+    assert shop.count(shop.tables.lease) == 0, holders(shop)
 
 
 def test_a_lease_that_is_lost_in_the_middle_sends_nothing_more(
