@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, or_, select, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status, sources
@@ -59,6 +59,10 @@ def waiting(
     ]
     if len(which) != 1:
         raise TypeError("cancel takes exactly one of id, key and tag")
+    if tag is not None:
+        # The statuses say so already. But a tag may have millions of emails that have ended, and
+        # PostgreSQL finds those that wait by the indexes that have nothing else.
+        which.append(or_(email.c.due_at.is_not(None), email.c.token.is_not(None)))
     refuse_unread(connection)
     found = select(email.c.id).where(*which, _waits(database)).order_by(email.c.id)
     return connection.execute(found).scalars().all()

@@ -15,6 +15,7 @@ from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.store.transitions.resolve import resolve
 from outbox.store.transitions.retry import retry
 from outbox.store.transitions.window import finish
+from tests.support.shop import many
 from tests.support.shop.shop import WORKER, Shop, Shops, addresses, entry, message, newsletter, sent
 
 pytestmark = pytest.mark.each_database
@@ -25,6 +26,20 @@ def cancel(shop: Shop, **which: object) -> int:
         count = shop.outbox.cancel(session=session, **which)  # type: ignore[arg-type]
         session.commit()
     return count
+
+
+@pytest.mark.databases("postgresql")
+def test_to_withdraw_a_tag_reads_no_email_of_it_that_has_ended(shop: Shop) -> None:
+    """Its statistics are of a moment at which none was waiting."""
+    many.finish(shop.engine, 1, 5000)
+    with shop.engine.begin() as connection:
+        connection.execute(update(shop.tables.email).values(tag="receipts"))
+        connection.exec_driver_sql("ANALYZE outbox_email")
+    for address in addresses(3):
+        shop.enqueue(address, tag="receipts")
+    reading = many.Reading(shop.engine)
+    assert reading.of(lambda: cancel(shop, tag="receipts"))["rows"] < 100
+    assert shop.statuses().count("cancelled") == 3
 
 
 def again(shop: Shop, *ids: int) -> int:
