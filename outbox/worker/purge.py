@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 
 from ..domain.config.retention import Retention
-from ..domain.errors import ConfigurationError
+from ..domain.errors import ConfigurationError, RowsLocked
 from ..store.connection.error_codes import ANSWERS, describe, is_missing_table, is_refusal
 from ..store.control import lease
 from ..store.control.fleet import purge_workers
@@ -67,17 +67,22 @@ def purge_briefly(runtime: Runtime) -> Removed:
 
 
 def _purge_figures_briefly(runtime: Runtime) -> None:
-    """Remove old figures, for a part of the time: the emails are more."""
+    """Remove old figures, for a part of the time: the emails are more.
+
+    If another transaction has locked one, a later purge removes them.
+    """
     began = runtime.clock()
-    for _ in purge_figures(runtime.database):
-        if runtime.clock() - began > SECONDS / 5 or shutdown.requested():
-            return
+    with suppress(RowsLocked):
+        for _ in purge_figures(runtime.database):
+            if runtime.clock() - began > SECONDS / 5 or shutdown.requested():
+                return
 
 
 def _purge_other_rows(runtime: Runtime) -> None:
     purge_servers(runtime.database, [server.name for server in runtime.servers])
-    purge_workers(runtime.database)
-    purge_jobs(runtime.database)
+    for step in (purge_workers, purge_jobs):
+        with suppress(RowsLocked):  # a later purge removes them; see `_purge_figures_briefly`
+            step(runtime.database)
 
 
 def purge_all(

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, or_, select, up
 
 from ...domain.fleet import KEPT, LIVING, LastBeat, ProcessId
 from ..backend import backend_of
+from ..bounded_waits import run_bounded
 from ..connection.database import Database
 from ..schema.clock import utc
 from . import beat
@@ -199,7 +200,10 @@ def since_seen(now: datetime, seen: datetime) -> float:
 
 
 def purge_workers(database: Database) -> int:
-    """Remove the rows of workers that have not been seen for a day; return how many."""
+    """Remove the rows of workers that have not been seen for a day; return how many.
+
+    Raises RowsLocked if a row stays locked.
+    """
     table = database.tables.worker
     old = delete(table).where(table.c.seen_at < database.now(-KEPT))
-    return database.run(lambda connection: connection.execute(old).rowcount)
+    return run_bounded(database, lambda connection: connection.execute(old).rowcount)

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from ...domain.config.search_terms import Term
 from ...domain.jobs.order import JobState
+from ..bounded_waits import run_bounded
 from ..connection.database import Database
 from ..connection.row_locks import locking
 from ..encryption.cipher import MissingKey
@@ -37,11 +38,15 @@ def forget_person(connection: Connection, database: Database, address: str) -> N
 
 
 def purge_jobs(database: Database) -> int:
-    """Remove the jobs that have not run for KEPT seconds; return how many."""
+    """Remove the jobs that have not run for KEPT seconds; return how many.
+
+    Raises RowsLocked if a row stays locked.
+    """
     job = database.tables.job
     over = (job.c.state != JobState.RUNNING.value) & (job.c.updated_at < database.now(-KEPT))
     if database.read(lambda connection: connection.execute(select(job.c.id).where(over)).first()):
-        return database.run(lambda connection: connection.execute(delete(job).where(over)).rowcount)
+        old = delete(job).where(over)
+        return run_bounded(database, lambda connection: connection.execute(old).rowcount)
     return 0
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, exists, select, update
 
 from ...domain.figures.spans import HOUR, MINUTE, TOTAL
 from ..backend import backend_of
+from ..bounded_waits import run_bounded
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
 from ..connection.list_parts import parts
@@ -36,13 +37,16 @@ _Row = dict[str, Any]
 
 
 def fold(database: Database) -> bool:
-    """Sum tallies up, unless a fold ran just now; return whether more may be left."""
+    """Sum tallies up, unless a fold ran just now; return whether more may be left.
+
+    Raises RowsLocked if a sum stays locked. Then the tallies wait for the next fold.
+    """
     look = database.read(lambda connection: _look(connection, database))
     if look is None or not _is_over(look.mark, _seconds(look.now)):
         return False
     if look.mark is None:  # committed alone, or the other hosts would wait for this fold
         insert_alone(database, database.tables.counter, name=FOLDED, value=0)
-    return database.run(lambda connection: _fold(connection, database))
+    return run_bounded(database, lambda connection: _fold(connection, database))
 
 
 def _look(connection: Connection, database: Database) -> Row[Any] | None:

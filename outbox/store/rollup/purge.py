@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlalchemy import Connection, delete, func, select
 
 from ...domain.figures.spans import KEPT, MINUTE, minute_of
+from ..bounded_waits import run_bounded
 from ..connection.database import Database
 from ..schema.clock import utc
 
@@ -18,6 +19,7 @@ def purge_figures(database: Database) -> Iterator[int]:
     """Remove old sums; yield after each transaction how many rows it removed.
 
     It may be ended after each step. The next one goes on from there. The totals are kept.
+    Raises RowsLocked if a row stays locked.
     """
     for span, kept in KEPT.items():
         end = _first_kept(database, kept)
@@ -46,4 +48,4 @@ def _remove(database: Database, span: int, end: int) -> int:
     def work(connection: Connection) -> int:
         return connection.execute(old).rowcount
 
-    return database.run(work)
+    return run_bounded(database, work)
