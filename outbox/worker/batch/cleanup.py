@@ -8,6 +8,8 @@ from functools import partial
 from math import inf
 from uuid import UUID
 
+from celery.exceptions import SoftTimeLimitExceeded
+
 from ...store.transitions.window import abandon
 from ..leases.heartbeat import Heartbeat
 from ..process import shutdown
@@ -50,7 +52,10 @@ class Cleanup:
 
     def _clean_up(self, error: BaseException) -> None:
         self._is_done = True  # a process that is ended has no time for it again, in an outer block
-        patience = inf if isinstance(error, Exception) else HASTE
+        # A hard time limit may come behind a soft one, and kill the process. What is not written by
+        # then is left to a thread (`_record`), and the task ends.
+        is_hurried = isinstance(error, SoftTimeLimitExceeded) or not isinstance(error, Exception)
+        patience = HASTE if is_hurried else inf
         after_record, self._results.after_record = self._results.after_record, []
         if self.relief is not None:  # else the rescue would take these for emails in doubt
             for entry in self.relief.take():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from celery import Celery
@@ -93,18 +93,22 @@ def give_time(app: Celery, settings: Settings, *, soft: float | None, hard: floa
 
     `soft` and `hard` are the worker's in seconds, from its settings or its command line. They go on
     to hold for your own tasks.
+
+    Where a hard limit holds, a soft one comes before it. A batch waits for a database that is away
+    for as long as that takes, and a process that is killed takes its known results with it.
     """
     needed = needed_seconds(settings)
-    if min(soft or needed, hard or needed) >= needed:
-        return
     for name in _OURS:
         task: Any = app.tasks[name]
         said = annotated(app, task)
-        if soft and "soft_time_limit" not in said:
-            task.soft_time_limit = max(soft, needed)
-        if hard and "time_limit" not in said:
-            task.time_limit = max(hard, needed + _TO_CLEAR_UP)
-    _log.info("outbox: the worker's time limit does not hold for the outbox: %g s do", needed)
+        if hard and hard < needed + _TO_CLEAR_UP and "time_limit" not in said:
+            task.time_limit = needed + _TO_CLEAR_UP
+        latest = task.time_limit or hard or inf
+        is_late = needed < latest < inf and latest <= (soft or inf)
+        if "soft_time_limit" not in said and (is_late or (soft and soft < needed)):
+            task.soft_time_limit = needed
+    if min(soft or needed, hard or needed) < needed:
+        _log.info("outbox: the worker's time limit does not hold for the outbox: %g s do", needed)
 
 
 def needed_seconds(settings: Settings) -> float:

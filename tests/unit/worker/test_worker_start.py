@@ -28,6 +28,7 @@ from outbox.worker.setup.late_settings import late_settings
 from outbox.worker.setup.worker_limits import needed_seconds
 
 OURS = ("outbox.sweep", "outbox.send")
+NEEDED = needed_seconds(Settings.from_config({}))
 
 
 def flask_app() -> Flask:
@@ -57,7 +58,7 @@ def limits(celery: Celery) -> set[tuple[float | None, float | None]]:
 
 def test_the_time_limits_of_a_worker_are_raised_for_our_tasks_only() -> None:
     needed = needed_seconds(Settings.from_config({}))
-    assert limits(started(flask_app(), time_limit=300)) == {(None, needed + 60)}
+    assert limits(started(flask_app(), time_limit=300)) == {(needed, needed + 60)}
     assert limits(started(flask_app(), soft_time_limit=9)) == {(needed, None)}
     assert limits(started(flask_app(), time_limit=9000, soft_time_limit=8000)) == {(None, None)}
     assert limits(started(flask_app())) == {(None, None)}
@@ -68,6 +69,27 @@ def test_the_time_limits_of_a_worker_are_raised_for_our_tasks_only() -> None:
     def mine() -> None: ...
 
     assert mine.time_limit is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "soft", "hard"),
+    [
+        ({"time_limit": 9000}, {}, NEEDED, None),
+        ({"time_limit": NEEDED + 1}, {}, NEEDED, NEEDED + 60),
+        ({"time_limit": 9000, "soft_time_limit": 9000}, {}, NEEDED, None),
+        ({"time_limit": 300, "soft_time_limit": 9000}, {}, NEEDED, NEEDED + 60),
+        ({}, {"time_limit": 9000}, NEEDED, 9000),
+        ({}, {"time_limit": 9000, "soft_time_limit": 8000}, 8000, 9000),
+        ({"time_limit": 9000}, {"soft_time_limit": 8000}, 8000, None),
+        ({"soft_time_limit": 9000}, {}, None, None),
+    ],
+)
+def test_before_each_hard_limit_comes_a_soft_one(
+    options: dict[str, float], said: dict[str, float], soft: float | None, hard: float | None
+) -> None:
+    """A process that is killed while the database is away takes its known results with it."""
+    celery = started(flask_app(), annotations=dict.fromkeys(OURS, said), **options)
+    assert limits(celery) == {(soft, hard)}
 
 
 def test_a_limit_that_is_meant_for_our_tasks_stays_and_is_told_of(

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Event
 from typing import Any
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from sqlalchemy.exc import OperationalError
 
+from outbox.store.transitions import window
 from outbox.worker.batch import batch_results, cleanup, send_batch, sending
 from outbox.worker.batch.watch.server_watch import Watch
+from outbox.worker.process import unrecorded
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.stateful import StatefulServer
 from tests.support.shop.raising import raise_when
@@ -19,6 +24,7 @@ from tests.support.shop.shop import Shop, Shops, addresses
 pytestmark = pytest.mark.each_database
 
 EMAILS = 6
+PATIENCE = 15.0
 ENDS_THE_TASK = SystemExit, SoftTimeLimitExceeded
 
 
@@ -103,6 +109,35 @@ def test_a_process_that_is_ended_does_not_wait_for_a_database_that_is_away(
     end_at(monkeypatch, SystemExit, addresses(EMAILS)[3], begin)
     run(shop, SystemExit)
     assert shop.statuses() == ["sent"] * 3 + ["pending"] + ["claimed"] * 2
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("error", ENDS_THE_TASK)
+def test_a_result_that_a_task_cannot_record_in_its_time_is_left_to_a_thread(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """A hard time limit, which kills the process, may come soon behind the soft one."""
+    shop = batch_of(shops, catcher.port)
+    monkeypatch.setattr(cleanup, "HASTE", 0.0)
+    is_back, advance, record = Event(), window.advance, window.record_last
+
+    def fail_or_write(write: Any, *given: Any, **named: Any) -> Any:  # a double, as above
+        if begun and not is_back.is_set():
+            raise OperationalError("UPDATE", {}, OSError("gone"))
+        return write(*given, **named)
+
+    begun: list[bool] = []
+    monkeypatch.setattr(batch_results, "advance", partial(fail_or_write, advance))
+    monkeypatch.setattr(unrecorded, "record_last", partial(fail_or_write, record))
+    end_at(monkeypatch, error, addresses(EMAILS)[3], lambda: begun.append(True))
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            pool.submit(run, shop, error).result(PATIENCE)
+            assert shop.statuses()[2] == "sending"
+        finally:
+            is_back.set()  # the database is
+    assert shop.runtime.unrecorded.wait(PATIENCE)
+    assert is_given_back(shop, sent=3)
 
 
 @pytest.mark.matrix
