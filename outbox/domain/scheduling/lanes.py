@@ -50,7 +50,8 @@ class PermitCost:
     """What a window costs: it waits for its permits until every bucket of `required` is open.
 
     The buckets in `charged_anyway` belong to the other domains of emails to several domains. They
-    are charged without a wait; else two lanes would have to be open at the same moment.
+    are charged without a wait; else two lanes would have to be open at the same moment. Their rates
+    are higher than that of the lane's own domain, so they seldom come into debt.
     """
 
     required: Wants
@@ -72,11 +73,18 @@ class Lanes:
     routes: Mapping[str, Mapping[str, Rate]] = field(default_factory=lambda: {"": {}})
 
     def of(self, route: str, recipients: Sequence[str]) -> str:
-        """Return the lane of an email, named by the first in order of its limited domains."""
+        """Return the lane of an email, named by the slowest of its limited domains."""
         if not self.domains:
             return route
-        limited = sorted({domain_of(address) for address in recipients} & self.domains.keys())
-        return f"{route}@{limited[0]}" if limited else route
+        limited = {domain_of(address) for address in recipients} & self.domains.keys()
+        return f"{route}@{min(limited, key=self._pace)}" if limited else route
+
+    def _pace(self, domain: str) -> tuple[float, str]:
+        return -self.domains[domain].interval, domain
+
+    def is_limited(self, lane: str) -> bool:
+        """Return whether a lane is that of a domain with a rate."""
+        return lane.partition("@")[2] in self.domains
 
     def buckets(self, lane: str) -> Mapping[str, Rate]:
         """Return the buckets that must be open for an email of this lane to go."""

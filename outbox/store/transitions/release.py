@@ -76,21 +76,22 @@ def give_back_locked(
     connection.execute(update(email).where(ours).values(**waiting))
 
 
-def give_back_to_lanes(database: Database, token: UUID, homes: Mapping[str, Sequence[int]]) -> None:
+def give_back_to_lanes(
+    database: Database, token: UUID, homes: Mapping[str, Sequence[int]], *, seconds: float = 0.0
+) -> None:
     """Give claimed emails back, unsent and uncharged, to the lanes named in `homes`.
 
-    Their limits have changed since they were enqueued.
+    Their limits have changed since they were enqueued. They rest there for so many `seconds`.
     An email that a user's transaction has locked stays claimed: the end of the batch gives it back.
     """
     email = database.tables.email
     ours = (email.c.token == token) & (email.c.status == Status.CLAIMED)
+    due_at = database.now(seconds) if seconds else first_due(email)
 
     def work(connection: Connection) -> None:
         for lane, ids in sorted(homes.items()):
             free = lock_ids(connection, database, ours & among(database, ids))
-            back = update(email).values(
-                status=Status.PENDING, token=None, due_at=first_due(email), lane=lane
-            )
+            back = update(email).values(status=Status.PENDING, token=None, due_at=due_at, lane=lane)
 
             def move(some: frozenset[int], back: Update = back) -> None:
                 connection.execute(back.where(ours, among(database, some)))

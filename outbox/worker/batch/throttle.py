@@ -34,6 +34,9 @@ PATIENCE = 2.0
 """Seconds that a window waits for its permits. They are more than `lanes.AHEAD`, so that a
 batch which was claimed shortly before its lane opens is not given back."""
 
+REST = 1.0
+"""Seconds for which an email rests that came from the lane of one rate into that of another."""
+
 
 class Throttle:
     """Takes permits for one batch. Without rates it takes none and asks the database nothing."""
@@ -162,6 +165,9 @@ def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
     """Return the batch without the emails under a rate that their lane does not know.
 
     That rate was set after they were enqueued. They go back, uncharged, into the lane of that rate.
+
+    From the lane of another rate they come with a rest. Of an email to several domains an older
+    version names another lane, and its workers would pass it to and fro with ours all the time.
     """
     lanes = runtime.lanes
     if not lanes.domains:
@@ -177,5 +183,6 @@ def return_relaned(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
             homes[home].append(email.id)
     if not homes:
         return batch
-    until_written(lambda: give_back_to_lanes(runtime.database, token, homes))
+    rest = REST if lanes.is_limited(batch.lane) else 0.0
+    until_written(lambda: give_back_to_lanes(runtime.database, token, homes, seconds=rest))
     return replace(batch, emails=tuple(kept))

@@ -8,7 +8,10 @@ from outbox.domain.scheduling.lanes import AHEAD, ALL, Lanes
 from outbox.domain.scheduling.token_bucket import Rate
 
 RATE, GMAIL, YAHOO, NEWS = Rate(500, 60), Rate(20, 1), Rate(5, 1), Rate(1, 1)
-LANES = Lanes(rate=RATE, domains={"gmail.com": GMAIL, "yahoo.com": YAHOO})
+LANES = Lanes(
+    rate=RATE,
+    domains={"gmail.com": GMAIL, "yahoo.com": YAHOO, "same.example": Rate(300, 60)},
+)
 ROUTED = Lanes(domains={"gmail.com": GMAIL}, routes={"": {}, "news": {"server:ses": NEWS}})
 
 
@@ -19,10 +22,11 @@ ROUTED = Lanes(domains={"gmail.com": GMAIL}, routes={"": {}, "news": {"server:se
         (["a@gmail.com"], "@gmail.com"),
         (["a@GMAIL.com"], "@gmail.com"),
         (["a@sub.gmail.com"], ""),
-        (["b@yahoo.com", "a@x.example", "a@gmail.com"], "@gmail.com"),
+        (["a@gmail.com", "a@x.example", "b@yahoo.com"], "@yahoo.com"),
+        (["b@same.example", "a@gmail.com", "a@yahoo.com"], "@same.example"),
     ],
 )
-def test_an_email_waits_in_the_lane_of_its_first_limited_domain(
+def test_an_email_waits_in_the_lane_of_its_slowest_limited_domain(
     recipients: list[str], lane: str
 ) -> None:
     assert LANES.of("", recipients) == lane
@@ -95,9 +99,15 @@ def test_every_recipient_is_a_permit_of_each_bucket_that_counts_it() -> None:
 
 
 def test_another_domain_s_bucket_is_charged_and_not_waited_for() -> None:
-    charge = LANES.cost("@gmail.com", ["a@gmail.com", "b@yahoo.com"])
-    assert charge.required == {ALL: (RATE, 2), "domain:gmail.com": (GMAIL, 1)}
-    assert charge.charged_anyway == {"domain:yahoo.com": (YAHOO, 1)}
+    both = ["a@gmail.com", "b@yahoo.com"]
+    charge = LANES.cost(LANES.of("", both), both)
+    assert charge.required == {ALL: (RATE, 2), "domain:yahoo.com": (YAHOO, 1)}
+    assert charge.charged_anyway == {"domain:gmail.com": (GMAIL, 1)}
+
+
+def test_a_lane_is_limited_by_a_rate_of_its_domain() -> None:
+    assert LANES.is_limited("news@gmail.com")
+    assert not any(map(LANES.is_limited, ("", "gmail.com", "@gone.example")))
 
 
 def test_without_limits_nothing_is_charged() -> None:

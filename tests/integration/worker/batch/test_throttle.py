@@ -14,14 +14,15 @@ from outbox import Priority, Status
 from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
 from outbox.store.control.rate_limits import take
 from outbox.store.records import ClaimedEmail
-from outbox.worker.batch.throttle import PATIENCE, Throttle, return_relaned
+from outbox.worker.batch.throttle import PATIENCE, REST, Throttle, return_relaned
 from outbox.worker.process import shutdown
 from outbox.worker.sweep import sweep
 from outbox.worker.together.calm import ASK_EVERY
 from tests.integration.worker.batch.started import batch, statements
+from tests.support.shop.claims import claim_batch
 from tests.support.shop.lag import lag
 from tests.support.shop.pauses import Pauses, Together, stand_still
-from tests.support.shop.shop import Shop, Shops, addresses, newsletter
+from tests.support.shop.shop import LEASE, Shop, Shops, addresses, newsletter
 
 pytestmark = pytest.mark.one_database("mariadb")
 
@@ -165,10 +166,33 @@ def test_emails_of_a_rate_that_was_set_later_go_back_into_its_lane(shops: Shops)
     assert started is not None
     kept = return_relaned(shop.runtime, made.token, started)
     assert [mail.id for mail in kept.emails] == [ids[0], ids[2]]
-    row = shop.mail(ids[1])
+    row = shop.email_row(ids[1])
     assert (row.status, row.lane, row.token) == (Status.PENDING, "@gmail.com", None)
     assert (row.attempts, row.crashes, row.due_at) == (0, 0, row.created_at)
     assert shop.open(made.token, *ids) == {ids[0], ids[2]}
+
+
+def test_an_email_in_the_lane_of_a_higher_rate_rests_before_it_goes_on_in_its_own(
+    shops: Shops,
+) -> None:
+    """An older version names its lane so; its workers must not pass it to and fro with ours."""
+    rates = {"a.example": "100/s"}
+    before = shops.open(OUTBOX_DOMAIN_RATES=rates)
+    ids = [before.enqueue("x@a.example", "y@b.example").id, before.enqueue("z@a.example").id]
+    shop = shops.open(OUTBOX_DOMAIN_RATES=rates | {"b.example": "1/s"})
+    (made,) = claim_batch(shop.database, Priority.NORMAL, 9, lease_seconds=LEASE, lane="@a.example")
+    started = shop.start(made.token)
+    assert started is not None
+    kept = return_relaned(shop.runtime, made.token, started)
+    assert [mail.id for mail in kept.emails] == [ids[1]]
+    row = shop.email_row(ids[0])
+    assert (row.status, row.lane, row.attempts) == (Status.PENDING, "@b.example", 0)
+    assert row.due_at > row.created_at
+    shop.later(REST)
+    (made,) = claim_batch(shop.database, Priority.NORMAL, 9, lease_seconds=LEASE, lane="@b.example")
+    started = shop.start(made.token)
+    assert started is not None
+    assert return_relaned(shop.runtime, made.token, started) == started
 
 
 def test_an_email_withdrawn_meanwhile_is_not_brought_back_by_its_lane(shops: Shops) -> None:
