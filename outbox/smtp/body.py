@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import ssl
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 BLOCK = 64 * 1024
 """Octets of one write. Each block has its own deadline (RFC 5321 §4.5.3.2.5)."""
+
+RECORD = 16 * 1024
+"""The same under TLS, for a content of more than one block: what one record of TLS holds."""
 
 _TERMINATOR = len(b"\r\n.\r\n")
 
@@ -72,18 +76,23 @@ def write_body(
     timeout = min(seconds, LOOK) if is_short else seconds
     if sock.gettimeout() != timeout:
         sock.settimeout(timeout)
+    step = BLOCK if counted or len(octets) <= BLOCK else RECORD
     while sent < len(octets):
-        block = octets[sent : sent + BLOCK]
+        block = octets[sent : sent + step]
         holds_dot = sent < size < sent + len(block) + _TERMINATOR
         try:
             if sent:
                 progress()
-                most = min(seconds, seconds_left()) if sent < size else LOOK
+                most = max(0.0, min(seconds, seconds_left())) if sent < size else LOOK
                 _wait_writable(sock, most, goes_on)
             # Asked as late as possible: after it only the write itself takes time.
             if (holds_dot or not sent) and not fence():
                 raise Torn(Event.LEASE, "the lease was lost", Phase.BODY)
-            sent += sock.send(block)
+            if counted or holds_dot or sent >= size:
+                sent += sock.send(block)
+            else:
+                write, most = partial(sock.send, block), max(0.0, min(seconds, seconds_left()))
+                sent += _written_whole(sock, write, most, goes_on)
         except Torn:
             raise
         except OSError as error:
@@ -100,6 +109,29 @@ def _torn(error: OSError, phase: Phase, seconds_left: float) -> Torn:
     return Torn(Event.OVERDUE if is_overdue else lost.event, lost.reply.text, phase)
 
 
+def _written_whole(
+    sock: socket.socket, write: Callable[[], int], seconds: float, goes_on: Callable[[], bool]
+) -> int:
+    """Write a block under TLS: no write ends before all of it is written.
+
+    The wait is ended as that of `_wait_writable`, which ends when there is room for an octet. After
+    a time-out the same octets have to be written again: OpenSSL has the record.
+    """
+    before = sock.gettimeout()
+    while True:
+        sock.settimeout(min(seconds, LOOK))
+        try:
+            written = write()
+        except TimeoutError:
+            seconds -= LOOK
+            if seconds <= 0:
+                raise
+            _ask(goes_on)
+        else:
+            sock.settimeout(before)
+            return written
+
+
 def _wait_writable(sock: socket.socket, seconds: float, goes_on: Callable[[], bool]) -> None:
     poll = select.poll()
     poll.register(sock, select.POLLOUT)
@@ -107,5 +139,9 @@ def _wait_writable(sock: socket.socket, seconds: float, goes_on: Callable[[], bo
         seconds -= LOOK
         if seconds <= 0:
             raise TimeoutError("the server takes no more octets")
-        if not goes_on():
-            raise Torn(Event.GIVEN_UP, "no octet is taken, and other emails wait", Phase.BODY)
+        _ask(goes_on)
+
+
+def _ask(goes_on: Callable[[], bool]) -> None:
+    if not goes_on():
+        raise Torn(Event.GIVEN_UP, "no octet is taken, and other emails wait", Phase.BODY)

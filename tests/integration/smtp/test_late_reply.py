@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import threading
 
 import pytest
@@ -12,6 +13,7 @@ from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
 from outbox.smtp import body, reply_reader
 from outbox.smtp.connection import Connection
 from outbox.smtp.no_reply_yet import NoReplyYet
+from tests.support.servers.authority import Authority
 from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import (
@@ -173,16 +175,50 @@ def test_a_server_that_hangs_up_meanwhile_leaves_a_doubt() -> None:
     assert (result.verdict, result.phase) == (Verdict.UNKNOWN, Phase.DOT)
 
 
-def test_a_server_that_reads_no_more_is_left_where_other_emails_wait() -> None:
+@pytest.mark.parametrize("security", ["none", "tls"])
+def test_a_server_that_reads_no_more_is_left_where_other_emails_wait(
+    authority: Authority, security: str
+) -> None:
     no_size: Script = (GREET, expect("EHLO", "250 scripted.example"), MAIL, RCPT, DATA, freeze)
-    with ScriptedServer(no_size) as server:
-        connection = Connection(server.settings())
+    tls = authority.server if security == "tls" else None
+    with ScriptedServer(no_size, tls=tls) as server:
+        settings = server.settings(security=security, command_timeout=60.0, **authority.trusted)
+        connection = Connection(settings)
         connection.report(lambda: None, lambda: False)
         result = connection.send(envelope(), HUGE, lease_held)
         connection.close()
 
     assert (result.verdict, result.phase) == (Verdict.UNSENT, Phase.BODY)
     assert result.wait_given_up is True
+
+
+def test_under_tls_a_server_that_pauses_gets_the_whole_content(authority: Authority) -> None:
+    """A write that has timed out goes on: no octet is missing, and none comes twice."""
+    lines = b"".join(b"%07d\r\n" % number for number in range(50_000))
+    wire, came, looks, reads = body.stuffed(lines), bytearray(), list[int](), threading.Event()
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+
+    def read_all() -> None:
+        with authority.server.wrap_socket(theirs, server_side=True) as server:
+            assert reads.wait(SECONDS)
+            while len(came) < len(wire) and (more := server.recv(65_536)):
+                came.extend(more)
+
+    def goes_on() -> bool:
+        looks.append(len(looks))
+        if len(looks) == 3:
+            reads.set()
+        return True
+
+    reader = threading.Thread(target=read_all)
+    reader.start()
+    context = ssl.create_default_context(cafile=authority.ca_file)
+    with context.wrap_socket(ours, server_hostname="127.0.0.1") as client:
+        body.write_body(client, wire, b"", lambda: True, SECONDS, goes_on=goes_on)
+        reader.join(SECONDS)
+    assert len(looks) >= 3
+    assert bytes(came) == wire
 
 
 def test_a_small_content_that_the_kernel_does_not_take_at_once_has_all_its_time() -> None:
