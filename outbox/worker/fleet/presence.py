@@ -2,7 +2,8 @@
 
 The thread can neither delay nor end the process. A database that stands still holds up this thread
 alone, and an error is one line in the log. The process may fork at any moment: the thread has an
-engine of its own, which no child uses, and no connection between two renewals.
+engine of its own, which no child uses, and no connection between two renewals. On SQLite
+alone a fork waits for the end of a renewal.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Protocol
 from uuid import uuid4
@@ -24,6 +26,7 @@ from ..process import shutdown
 from ..process.runtime import Runtime
 from ..process.steady_clock import steady
 from .deaths import Deaths
+from .forks import without_forks
 
 _log = logging.getLogger("outbox")
 
@@ -123,16 +126,17 @@ class Presence:
         return self._ended.is_set() or shutdown.requested()
 
     def _safely(self, undone: str, write: Callable[[], None]) -> None:
-        try:
-            write()
-        except Exception as error:  # noqa: BLE001  (whatever it is, the worker goes on)
-            if undone not in self._failing:
-                _log.warning("outbox: %s (%s)", undone, describe(error))
-            self._failing.add(undone)
-        else:
-            self._failing.discard(undone)
-        finally:
-            self._engine.dispose()
+        with without_forks() if self._database.facts.one_writer else nullcontext():
+            try:
+                write()
+            except Exception as error:  # noqa: BLE001  (whatever it is, the worker goes on)
+                if undone not in self._failing:
+                    _log.warning("outbox: %s (%s)", undone, describe(error))
+                self._failing.add(undone)
+            else:
+                self._failing.discard(undone)
+            finally:
+                self._engine.dispose()
 
     def _renew(self) -> None:
         changes, told = self._member.changes(), self._tasks.told()
