@@ -106,7 +106,9 @@ class Runtime:
             lambda changes: advance_together(self.database, changes, worker=self.worker)
         )
         self.rounds = Rounds(lambda: self.clock())
-        self.unrecorded = Unrecorded(lambda: self.database, lambda: self.worker)
+        self.unrecorded = Unrecorded(
+            lambda: self.database, lambda: self.worker, term=lambda: self.settings.lease
+        )
         self.late_replies = KeptThreads("outbox-late-reply")
         self.unended = Unended(lambda: self.database, lambda: self.worker)
         self.find_celery = celery

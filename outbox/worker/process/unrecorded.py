@@ -31,16 +31,24 @@ LONGEST_WAIT = 0.5
 a whole lease after the last one."""
 
 FAILING_WAIT = 5.0
-"""The same where the rows alone fail. Such a result is kept until it is written, or until another
-claim has its email. Each try puts the rescue off."""
+"""The same where the rows alone fail, but at most a third of the lease. Such a result is kept until
+it is written, or until another claim has its email. Each try puts the rescue off."""
 
 
 class Unrecorded:
     """The unrecorded results of this process. It may send other batches meanwhile."""
 
-    def __init__(self, database: Callable[[], Database], worker: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        database: Callable[[], Database],
+        worker: Callable[[], str],
+        *,
+        term: Callable[[], float] = lambda: inf,
+    ) -> None:
+        """`term` returns the seconds of a lease."""
         self._database = database
         self._worker = worker
+        self._term = term
         self._threads = KeptThreads("outbox-unrecorded")
 
     def keep(self, token: UUID, results: Sequence[EmailResult], *, gives_back: bool = True) -> None:
@@ -90,7 +98,8 @@ class Unrecorded:
                     return  # what is left of the batch was not sent: the rescue gives it back
                 is_slow = not results and may_be_of_a_row(error)  # an outage may look so, too
                 failed = self._write_each(token, results, refused, gives_back=gives_back)
-                wait = FAILING_WAIT if is_slow or 0 < len(failed) == len(results) else wait
+                if is_slow or 0 < len(failed) == len(results):
+                    wait = min(FAILING_WAIT, self._term() / 3)
                 if refused and gives_back:  # these emails are not known to be unsent
                     end = _give_back_the_claimed
             else:

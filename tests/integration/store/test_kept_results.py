@@ -9,7 +9,7 @@ from outbox.worker.process import unrecorded
 from tests.integration.store.locks import PATIENCE
 from tests.integration.store.transitions.test_rescue import judge
 from tests.support.shop.schema import refusing
-from tests.support.shop.shop import LEASE, Shop, addresses, sent
+from tests.support.shop.shop import LEASE, Shop, Shops, addresses, sent
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
@@ -48,6 +48,21 @@ def test_the_rescue_waits_while_a_row_takes_no_result(
     assert [shop.status(i) for i in ids] == [SENT, SENT]
     assert shop.mail(ids[0]).unknown_count == 0
     assert shop.count(shop.tables.attempt) == len(ids)
+
+
+def test_with_a_short_lease_the_rescue_is_put_off_more_often(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(unrecorded, "FAILING_WAIT", 3600.0)
+    shop = shops.open(OUTBOX_LEASE=1.0)
+    email = shop.enqueue()
+    made, code = shop.sending(email.id), CODES[shop.engine.dialect.name]
+    never = f"OLD.id = {email.id} AND NEW.status = 'sent'"
+    with refusing(shop.engine, "outbox_email", never, code=code):
+        shop.runtime.unrecorded.keep(made.token, [sent(email.id)])
+        wait_until(lambda: caplog.text.count("not recorded yet") > 2, PATIENCE, "further tries")
+    assert shop.runtime.unrecorded.wait(PATIENCE)
+    assert shop.status(email.id) is SENT
 
 
 def test_the_rest_is_given_back_after_an_error_that_may_be_an_outage(
