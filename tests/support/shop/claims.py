@@ -10,11 +10,11 @@ from outbox.store.transitions.claim import claim
 
 
 def claim_batch(
-    database: Database, priority: Priority, limit: int, *, lease_seconds: float
+    database: Database, priority: Priority, limit: int, *, lease_seconds: float, lane: str = ""
 ) -> list[Claim]:
-    """Claim up to `limit` due emails of the plain lane, as one batch; return the claims made.
+    """Claim up to `limit` due emails of one lane, as one batch; return the claims made.
 
     One email whose workers keep dying is claimed beside the batch, alone.
     """
-    request = ClaimRequest(lane="", priority=priority, batches=1, size=limit)
+    request = ClaimRequest(lane=lane, priority=priority, batches=1, size=limit)
     return claim(database, [request], lease_seconds=lease_seconds)
