@@ -8,6 +8,7 @@ database: Celery finds its app in this file as `journey`.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import signal
 import subprocess
@@ -141,6 +142,26 @@ def commands(app: Flask) -> None:
         assert done.exit_code == 0, (words, done.output)
 
 
+def travel_asynchronously(app: Flask, database: str) -> None:
+    """Enqueue and cancel in an AsyncSession over psycopg."""
+    from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+
+    async def write() -> None:
+        engine = create_async_engine(database)
+        async with AsyncSession(engine) as session:
+            await outbox.enqueue_async(message("Alone"), session=session, tag="coroutine")
+            news = Message("News", body="Hello")
+            readers = ["bob@readers.example", "eve@readers.example"]
+            await outbox.enqueue_many_async(news, readers, session=session, tag="coroutine")
+            assert await outbox.cancel_async(tag="coroutine", session=session) == 3
+            await session.commit()
+        await engine.dispose()
+
+    with app.app_context():
+        asyncio.run(write())
+        assert outbox.counts("coroutine") == {Status.CANCELLED: 3}
+
+
 def work(broker: str) -> None:
     """Have a real worker send what a commit wakes it for, and end it in order."""
     with ScriptedServer(Replies()) as server:
@@ -187,7 +208,10 @@ def main() -> None:
     given = parser.parse_args()
     for database in given.databases:
         os.environ["DATABASE_URL"] = database
-        travel(create_app())
+        app = create_app()
+        travel(app)
+        if sa.make_url(database).drivername == "postgresql+psycopg":
+            travel_asynchronously(app, database)
     if given.broker is not None:
         work(given.broker)
     print("ok")

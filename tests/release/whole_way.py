@@ -9,11 +9,12 @@ from tests.release.environments import Environment
 JOURNEY = Path(__file__).with_name("journey.py")
 
 
-def as_an_app_does(wheel: Path) -> tuple[str, str]:
+def as_an_app_does(wheel: Path) -> tuple[str, ...]:
     """Return what an app installs that has the usual sessions and databases."""
     return (
         f"flask-mail-outbox[postgresql,mysql,opentelemetry] @ {wheel.as_uri()}",
         "flask-sqlalchemy",
+        "sqlalchemy[asyncio]",
     )
 
 

@@ -23,8 +23,7 @@ def is_safe(connection: Connection) -> bool:
     """Return whether no care is needed: the driver never prepares, or the connection is direct."""
     if connection.info.get(_DIRECT):
         return True
-    driver = connection.connection.dbapi_connection
-    return getattr(driver, "prepare_threshold", None) is None
+    return getattr(_driver(connection), "prepare_threshold", None) is None
 
 
 def unprepared(connection: Connection) -> AbstractContextManager[None]:
@@ -40,7 +39,7 @@ _SAFE = nullcontext()  # for every window and every enqueue: a generator would c
 
 @contextmanager
 def _without(connection: Connection) -> Iterator[None]:
-    driver: Any = connection.connection.dbapi_connection
+    driver = _driver(connection)
     threshold = driver.prepare_threshold
     driver.prepare_threshold = None
     try:
@@ -53,7 +52,7 @@ def is_known(connection: Connection) -> bool:
     """Return whether it is known if the connection is direct, or does not matter to the driver."""
     if _DIRECT in connection.info:
         return True
-    return not hasattr(connection.connection.dbapi_connection, "prepare_threshold")
+    return not hasattr(_driver(connection), "prepare_threshold")
 
 
 def learn(connection: Connection, backend: int) -> None:
@@ -61,8 +60,15 @@ def learn(connection: Connection, backend: int) -> None:
 
     A pool reports its own numbers to its clients instead of the server's process id.
     """
-    driver: Any = connection.connection.dbapi_connection
-    connection.info[_DIRECT] = backend == driver.info.backend_pid
+    connection.info[_DIRECT] = backend == _driver(connection).info.backend_pid
+
+
+def _driver(connection: Connection) -> Any:
+    """Return the driver's own connection.
+
+    SQLAlchemy's adapter of an asynchronous one does not pass on all of its attributes.
+    """
+    return connection.connection.driver_connection
 
 
 def asked(connection: Connection) -> AbstractContextManager[None]:
@@ -97,7 +103,7 @@ def pooler(engine: Engine, *, connections: float) -> list[str]:
         return []
     with _autocommitting(engine) as first:
         server = _server(first)
-        info = getattr(first.connection.dbapi_connection, "info", None)
+        info = getattr(_driver(first), "info", None)
         if getattr(info, "backend_pid", server) == server:
             return []
         # Between transactions, only a pool in session mode keeps the server's connection for its

@@ -20,7 +20,12 @@ _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 def is_possible(connection: Connection) -> bool:
-    """Return whether the driver can do this: psycopg 3 can. Other drivers get INSERTs."""
+    """Return whether the driver can do this: psycopg 3 can. Other drivers get INSERTs.
+
+    Over an asynchronous psycopg the method is there with SQLAlchemy 2.0, but it is asynchronous.
+    """
+    if connection.dialect.is_async:
+        return False
     return callable(getattr(connection.connection.cursor(), "copy", None))
 
 

@@ -123,6 +123,29 @@ def test_an_asynchronous_session_over_asyncpg_enqueues_behind_a_pool(
     assert shop.count(shop.tables.email) == ALONE
 
 
+@pytest.mark.usual_driver
+def test_an_asynchronous_session_over_psycopg_prepares_nothing_of_ours_behind_a_pool(
+    pooled: PgBouncer, shops: Shops
+) -> None:
+    shop = shops.open()
+
+    async def run() -> None:
+        engine = create_async_engine(over(shops.url, "psycopg"))
+        for address in addresses(ALONE):
+            async with AsyncSession(engine) as session:
+                await shop.outbox.enqueue_async(message(address), session=session, key=address)
+                await session.commit()
+        async with engine.connect() as connection:
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert driver is not None
+            assert driver.prepare_threshold == 5, "the app's own setting stays"
+        await engine.dispose()
+
+    asyncio.run(run())
+    assert shop.count(shop.tables.email) == ALONE
+    assert prepared_statements(pooled, shop) == set()
+
+
 def test_start_up_options_are_refused_and_the_roles_own_settings_hold(
     pooled: PgBouncer, shops: Shops
 ) -> None:
