@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
+
+from .prepared_statements import unprepared
+
+_OPEN, _FAILED = 2, 3
+"""libpq's states of a transaction, as psycopg and psycopg2 tell them."""
 
 
 @contextmanager
@@ -27,21 +33,39 @@ def _set_isolation(connection: Connection, isolation: str) -> None:
     On MariaDB and MySQL it is a statement, and SQLAlchemy lets the driver's own error out of it. So
     a connection that was lost while it waited in the pool would not be known as an outage.
 
-    What somebody else has left open is rolled back first: to set the level would commit it. A
-    commit that fails because the file is locked leaves SQLite's transaction open, and the session
-    and the pool take it for ended.
+    A transaction that is open already ends first: SQLite's driver would commit it here, and
+    PostgreSQL's drivers would refuse.
     """
     dialect, driver = connection.dialect, _driver(connection)
     errors = dialect.loaded_dbapi.Error
     try:
-        if getattr(driver, "in_transaction", False):
-            driver.rollback()
+        _end_open(connection, driver)
         # Not by an option of the connection: SQLAlchemy would put the level back, see `_give_back`.
         dialect.set_isolation_level(driver, isolation)  # type: ignore[arg-type]
     except errors as error:
         # If the connection is lost, SQLAlchemy finds that out here, and empties the pool.
         connection.exec_driver_sql("SELECT 1")
         raise DBAPIError.instance(None, None, error, errors, dialect=dialect) from error
+
+
+def _end_open(connection: Connection, driver: Any) -> None:
+    """End the transaction that is open on a connection of the pool, and commit no rows of it.
+
+    It may be the app's. After a commit that fails, a session takes its transaction for ended, and
+    so does the pool. But it is still open if the file was locked, on SQLite, or if a listener of
+    the app raised before the driver's own commit. Then it is rolled back.
+
+    On PostgreSQL it may also be one in which a listener of the pool ran a `SET`. A rollback would
+    undo that. So what has written nothing is committed.
+    """
+    status = getattr(getattr(driver, "info", None), "transaction_status", None)
+    if getattr(driver, "in_transaction", False) or status == _FAILED:
+        driver.rollback()
+    elif status == _OPEN:
+        with unprepared(connection), closing(driver.cursor()) as cursor:
+            cursor.execute("SELECT txid_current_if_assigned()")
+            [has_written] = cursor.fetchone()
+        (driver.commit if has_written is None else driver.rollback)()
 
 
 def _give_back(connection: Connection) -> None:

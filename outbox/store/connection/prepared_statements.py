@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine
 
 from .facts import facts_of
+
+if TYPE_CHECKING:
+    from .database import Database
 
 _DIRECT = "outbox_direct"
 """The key in a connection's `info`: whether the connection is direct, without a pool between."""
@@ -94,35 +97,30 @@ def unsafe(engine: Engine) -> list[str]:
     ]
 
 
-def pooler(engine: Engine, *, connections: float) -> list[str]:
-    """Return a line if a pool stands before PostgreSQL, with its mode if that can be seen.
-
-    `connections` is how many the engine's own pool gives out at once.
-    """
-    if not facts_of(engine.dialect.name).prepares:
+def pooler(database: Database) -> list[str]:
+    """Return a line if a pool stands before PostgreSQL, with its mode if that can be seen."""
+    if not database.facts.prepares:
         return []
-    with _autocommitting(engine) as first:
+
+    def look(first: Connection) -> list[str]:
         server = _server(first)
         info = getattr(_driver(first), "info", None)
         if getattr(info, "backend_pid", server) == server:
             return []
         # Between transactions, only a pool in session mode keeps the server's connection for its
         # client. Otherwise the next client gets it, because a pool takes the one used last.
-        is_shared = False
-        if connections > 1:
-            with _autocommitting(engine) as second:
-                is_shared = _server(second) == server
-    mode = "in transaction mode" if is_shared else "most likely in session mode"
-    return [
-        f"a pool such as PgBouncer stands before PostgreSQL, {mode}: the outbox prepares no"
-        " statements there, and works in both modes"
-    ]
+        is_shared = database.connections > 1 and database.read(_server) == server
+        mode = "in transaction mode" if is_shared else "most likely in session mode"
+        return [_POOLER.format(mode=mode)]
+
+    return database.read(look)
 
 
-def _autocommitting(engine: Engine) -> Connection:
-    return engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+_POOLER = (
+    "a pool such as PgBouncer stands before PostgreSQL, {mode}: the outbox prepares no"
+    " statements there, and works in both modes"
+)
 
 
 def _server(connection: Connection) -> int:
-    with asked(connection):
-        return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+    return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())

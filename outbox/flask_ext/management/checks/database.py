@@ -102,8 +102,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings = [warn(text, Code.UNTRIED) for text in untried(database.engine)]
     findings += [warn(_TWO_COMMITS, Code.TWO_COMMITS)] if runtime.settings.allow_two_commits else []
     findings += _server_settings(database)
-    poolers = prepared_statements.pooler(database.engine, connections=database.connections)
-    findings += [ok(text, Code.POOLER) for text in poolers]
+    findings += [ok(text, Code.POOLER) for text in prepared_statements.pooler(database)]
     unsafe = prepared_statements.unsafe(database.engine)
     findings += [warn(text, Code.PREPARED) for text in unsafe]
     findings += [warn(text, Code.VACUUM) for text in vacuum_warnings(database)]
