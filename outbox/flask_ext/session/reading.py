@@ -70,9 +70,9 @@ def any_has_written(engine: Engine) -> bool:
 
 
 def writers(session: Session) -> set[Connection]:
-    """Return the connections in the session's transaction over which the app itself has written.
+    """Return the connections in the session's transaction over which anybody has written.
 
-    The outbox's own statements do not count. A connection of which this is not known counts.
+    The outbox's own statements count, too. A connection of which this is not known counts.
     """
     found = session.info.get(_KEY, ())
     return {one for one in found if (mark := _marks.get(one)) is None or mark.wrote}
@@ -138,10 +138,8 @@ def _reads(statement: str, dialect: str) -> bool:
 
 @lru_cache(maxsize=500)
 def _writes(statement: str) -> bool:
-    """Return whether a statement surely writes, and not to the outbox's tables."""
+    """Return whether a statement surely writes."""
     text = _bare(statement)
-    if "OUTBOX_" in text:
-        return False
     return text.startswith(_CHANGES) or (text.startswith("WITH") and bool(_WRITES.search(text)))
 
 

@@ -23,7 +23,7 @@ class Mark:
         self.is_broken = False
         """Whether a statement was seen that may be more than a plain read."""
         self.wrote = False
-        """Whether a statement was seen that writes other tables than the outbox's."""
+        """Whether a statement was seen that surely writes."""
         self._facts = facts_of(connection.dialect.name)
         # Where the driver shows nothing, None stands for it, and its state never changes.
         shows = self._facts.driver_use

@@ -211,6 +211,36 @@ def test_what_a_savepoint_has_not_undone_is_refused_still(
     assert (binds.count(binds.shop), binds.emails()) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO outbox_events (id) VALUES (1)",
+        "INSERT INTO orders (customer) VALUES ('outbox_email')",
+        "INSERT /* see outbox_email */ INTO orders (customer) VALUES ('Ada')",
+        "UPDATE events SET outbox_email_id = 1",
+        "WITH new AS (SELECT 1 AS id) INSERT INTO outbox_events SELECT id FROM new",
+    ],
+)
+def test_rows_elsewhere_are_refused_also_where_their_statement_names_what_sounds_like_ours(
+    opened: Opened, statement: str
+) -> None:
+    binds = opened(None)
+    shop = binds.db.engines["shop"]
+    with shop.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE outbox_events (id integer)")
+        connection.exec_driver_sql("CREATE TABLE events (outbox_email_id integer)")
+
+    def written(binds: Binds) -> None:
+        binds.db.session.execute(sa.text(statement), bind_arguments={"bind": shop})
+
+    for one, other in ((written, enqueued), (enqueued, written)):
+        one(binds)
+        with pytest.raises(ConfigurationError, match=APART):
+            kept(binds, other)
+        binds.db.session.rollback()
+    assert binds.emails() == 0
+
+
 @pytest.mark.databases("sqlite")
 def test_a_write_that_others_made_on_the_connection_is_undone_by_no_savepoint(
     opened: Opened,
