@@ -41,12 +41,15 @@ def settle(session: Session) -> None:
 
 def spoil(session: Session) -> None:
     """Refuse the commit of the session's transaction, or of its savepoint: writes are missing."""
-    session.info[_SPOILED] = innermost(session)
+    session.info.setdefault(_SPOILED, set()).add(_innermost(session))
+
+
+def _innermost(session: Session) -> SessionTransaction | None:
+    return session.get_nested_transaction() or session.get_transaction()
 
 
 def _before_commit(session: Session) -> None:
-    spoiled = session.info.get(_SPOILED)
-    if spoiled is not None and spoiled is innermost(session):
+    if _innermost(session) in session.info.get(_SPOILED, ()):
         raise ConfigurationError(_LACKS)
     # Also fired when a savepoint is released: that commits nothing.
     if session.info.get(_KEY) and not session.in_nested_transaction():
@@ -54,8 +57,7 @@ def _before_commit(session: Session) -> None:
 
 
 def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
-    if session.info.get(_SPOILED) is transaction:
-        del session.info[_SPOILED]
+    session.info.get(_SPOILED, set()).discard(transaction)
 
 
 def _listen() -> None:

@@ -141,3 +141,22 @@ def test_it_is_taken_back_by_a_savepoint_round_it(shop: Shop) -> None:
             )
         session.commit()
     assert (shop.count(shop.orders), shop.count(shop.tables.email)) == (1, 0)
+
+
+def test_a_savepoint_that_takes_back_one_such_run_forgives_no_run_outside_of_it(shop: Shop) -> None:
+    def fail(session: Session, name: str) -> None:
+        readers = ending_badly(lambda address: shop.order(session, f"{name} {address}"))
+        with pytest.raises(InvalidMessage):
+            shop.outbox.enqueue_many(newsletter(), readers, session=session)
+
+    with shop.session() as session:
+        fail(session, "Ada")
+        savepoint = session.begin_nested()
+        fail(session, "Bob")
+        savepoint.rollback()
+        with pytest.raises(OutboxError, match="roll the session back"):
+            session.commit()
+        session.rollback()
+        shop.order(session)
+        session.commit()
+    assert (shop.count(shop.orders), shop.count(shop.tables.email)) == (1, 0)
