@@ -15,7 +15,7 @@ from ...domain.delivery.status import Status
 from ...domain.errors import KeyConflict, KeyContention
 from ...domain.priority import Priority
 from ..connection.database import Database
-from ..connection.error_codes import is_transient
+from ..connection.error_codes import is_lock_timeout, is_transient
 from ..encryption.cipher import MissingKey
 from ..inserts import contents, emails
 from ..inserts.chunks import in_chunks_of_bytes
@@ -63,7 +63,7 @@ class Writer:
         try:
             return self._insert_or_newest(key, new)
         except DBAPIError as error:
-            if not is_transient(error):
+            if not _is_held_by_others(error):
                 raise
             raise KeyContention(_CONTENTION) from None
 
@@ -170,7 +170,7 @@ class Writer:
         try:
             return emails.sharing(self.connection, self.database, entries, chunk.size, content_id)
         except DBAPIError as error:
-            if not isinstance(error, IntegrityError) and not is_transient(error):
+            if not isinstance(error, IntegrityError) and not _is_held_by_others(error):
                 raise
             raise KeyContention(_CONTENTION) from None
 
@@ -271,6 +271,11 @@ class Writer:
         return self.database.cipher.key_id is not None or bool(
             needed(self.connection, self.database)
         )
+
+
+def _is_held_by_others(error: DBAPIError) -> bool:
+    """Whether another transaction is in the way: PostgreSQL has a limit of its own for locks."""
+    return is_transient(error) or is_lock_timeout(error)
 
 
 def _coming(chunk: list[NewEmail]) -> Coming:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import PendingRollbackError
 from sqlalchemy.orm import Session
 
 from outbox import Email, KeyConflict, KeyContention
-from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 
 pytestmark = [pytest.mark.each_database, pytest.mark.each_driver]
 
@@ -176,6 +176,31 @@ def test_a_rival_on_sqlite_is_told_of_contention_and_stays_usable(shops: Shops) 
         shop.order(theirs, "Bob")
         theirs.commit()
     assert not again.created
+    assert shop.count(shop.orders) == shop.count(shop.tables.email) == 1
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize("shared", [None, True, False], ids=["one", "shared", "different"])
+def test_who_waits_for_a_key_longer_than_the_server_allows_is_told_of_contention(
+    shops: Shops, shared: bool | None
+) -> None:
+    shop = shops.open_on(create_engine(shops.url))
+
+    def want(session: Session) -> object:
+        if shared is None:
+            return shop.outbox.enqueue(message(), session=session, key="order-1")
+        what = (newsletter(), addresses(1)) if shared else ([message()], None)
+        return shop.outbox.enqueue_many(*what, session=session, key=lambda _: "order-1")
+
+    with shop.session() as holder, shop.session() as session:
+        shop.outbox.enqueue(message(), session=holder, key="order-1")
+        session.execute(text("SET LOCAL lock_timeout = '10ms'"))
+        shop.order(session, "Bob")
+        with pytest.raises(KeyContention):
+            want(session)
+        holder.rollback()
+        want(session)  # the transaction is usable
+        session.commit()
     assert shop.count(shop.orders) == shop.count(shop.tables.email) == 1
 
 
