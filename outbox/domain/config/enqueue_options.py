@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -101,15 +101,23 @@ def _check_time(field: str, value: Any) -> datetime | None:
 
 
 def _check_key(value: Any) -> str | None:
-    """Return the key, or raise InvalidMessage.
+    """Return the key, or raise InvalidMessage."""
+    key = check_name("key", value, MAX_KEY)
+    if key is not None:
+        refuse_none(key)
+    return key
+
+
+def refuse_none(key: str, addresses: Iterable[str] = ()) -> None:
+    """Raise InvalidMessage if the key has `None` outside of these addresses.
 
     `f"order-{order.id}"` is `order-None` before the flush. The next order's key would be the same,
     and if the emails were alike, no second one would be enqueued, without a word.
     """
-    key = check_name("key", value, MAX_KEY)
-    if key is not None and _NONE.search(key):
+    for address in addresses:
+        key = key.replace(address, "")
+    if _NONE.search(key):
         raise InvalidMessage("key", "has None in the place of an id: call session.flush() before")
-    return key
 
 
 def _reverse_path(value: Any) -> str:

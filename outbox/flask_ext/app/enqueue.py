@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
-from ...domain.config.enqueue_options import MAX_KEY, Options, check_name
+from ...domain.config.enqueue_options import MAX_KEY, Options, check_name, refuse_none
 from ...domain.config.search_terms import Term
 from ...domain.errors import InvalidMessage, KeyConflict, note_place, placed
 from ...domain.header.added_headers import AddedHeaders
@@ -81,7 +81,7 @@ class Writing:
                 given = ((place, one, self.options) for place, one in enumerate(unread))
             else:
                 chosen = list(messages)
-                pairs = self._by_key("messages", chosen, key)
+                pairs = self._by_key("messages", chosen, key, self._recipients)
                 given = ((place, chosen[place], self._keyed(k)) for k, place in pairs)
             added = writer.add_many(self._rendered(given), self._caller)
         self._note(added)
@@ -152,7 +152,12 @@ class Writing:
         options: Iterable[Options] = repeat(self.options)
         if key is not None:
             chosen = list(recipients)
-            pairs = self._by_key("recipients", chosen, lambda one: key(address_of(one)))
+            pairs = self._by_key(
+                "recipients",
+                chosen,
+                lambda one: key(address_of(one)),
+                lambda one: [address_of(one)],
+            )
             recipients = [chosen[i] for _, i in pairs]
             options = (self._keyed(k) for k, _ in pairs)
             write = partial(write, places=[i for _, i in pairs])
@@ -166,7 +171,13 @@ class Writing:
         lane = runtime.lanes.of(route, message.recipients)
         return NewEmail(message, options, lane, self.traceparent)
 
-    def _by_key(self, name: str, chosen: Sequence[Any], key_of: KeyOf) -> list[tuple[str, int]]:
+    def _by_key(
+        self,
+        name: str,
+        chosen: Sequence[Any],
+        key_of: KeyOf,
+        addresses_of: Callable[[Any], Iterable[str]],
+    ) -> list[tuple[str, int]]:
         """Return (key, place) pairs of the user's list with this name, in the order of the keys.
 
         Sorted, two transactions that share keys may wait for each other, but never deadlock.
@@ -174,7 +185,10 @@ class Writing:
         pairs = []
         for place, one in enumerate(chosen):
             try:
-                pairs.append((_key(key_of(one)), place))
+                pair = _key(key_of(one)), place
+                if "None" in pair[0]:  # which may be in an address
+                    refuse_none(pair[0], addresses_of(one))
+                pairs.append(pair)
             except InvalidMessage as error:
                 raise error.at(name, place, one) from None
             except Exception as error:  # of the app's own function
@@ -183,6 +197,9 @@ class Writing:
         pairs.sort(key=itemgetter(0))
         self.places = {key: (name, place, chosen[place]) for key, place in pairs}
         return pairs
+
+    def _recipients(self, message: object) -> Iterable[str]:
+        return self.renderer.render(message, own_envelope(message)).recipients
 
     def _keyed(self, key: str) -> Options:
         return self.options._replace(key=key)

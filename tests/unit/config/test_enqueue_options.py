@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.config.enqueue_options import MAX_KEY, MAX_TAG, Options, Reading
+from outbox.domain.config.enqueue_options import (
+    MAX_KEY,
+    MAX_TAG,
+    Options,
+    Reading,
+    refuse_none,
+)
 from outbox.domain.config.settings import MOST_TRIES, OnUnknown
 from outbox.domain.errors import InvalidMessage
 from outbox.domain.header.address import CONTROL
@@ -127,6 +133,20 @@ def test_a_key_without_its_id_is_refused(key: str) -> None:
 @pytest.mark.parametrize("key", ["order-Nonesuch", "PhoneNone", "none", "None1", "order-NONE"])
 def test_a_key_with_another_word_is_taken(key: str) -> None:
     assert Options.check(priority=1, key=key).key == key
+
+
+ADDRESSES = ["None@x.example", "ann@None.example"]
+
+
+@pytest.mark.parametrize("key", ["news-5-None@x.example", "None@x.example/ann@None.example", "5"])
+def test_a_none_in_an_address_is_no_missing_id(key: str) -> None:
+    refuse_none(key, ADDRESSES)
+
+
+@pytest.mark.parametrize("key", ["news-None-None@x.example", "None-ann@None.example", "None@y.z"])
+def test_a_none_beside_an_address_is_a_missing_id(key: str) -> None:
+    with pytest.raises(InvalidMessage, match=r"session\.flush\(\)"):
+        refuse_none(key, ADDRESSES)
 
 
 @pytest.mark.parametrize("field", ["key", "tag"])

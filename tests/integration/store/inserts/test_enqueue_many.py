@@ -206,6 +206,26 @@ def test_a_bad_key_of_one_reader_stores_nothing(shop: Shop, key: object) -> None
     assert shop.count(shop.tables.email) == 0
 
 
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "different"])
+def test_a_key_without_its_id_is_refused_and_an_address_may_have_that_word(
+    shop: Shop, shared: bool
+) -> None:
+    readers = ["ada@x.example", "None@x.example"]
+    what = (newsletter(), readers) if shared else (map(message, readers), None)
+
+    def run(number: int | None) -> int:
+        keys = (f"news-{number}-{reader}" for reader in readers)
+        with shop.session() as session:
+            added = shop.outbox.enqueue_many(*what, session=session, key=lambda _: next(keys))
+            session.commit()
+        return added
+
+    with pytest.raises(InvalidMessage, match=r"\[0\]: key: has None in the place of an id"):
+        run(None)
+    what = (newsletter(), readers) if shared else (map(message, readers), None)
+    assert run(7) == shop.count(shop.tables.email) == 2
+
+
 def test_two_runs_with_the_same_keys_in_other_orders_never_deadlock(shop: Shop) -> None:
     def run(readers: list[str]) -> int:
         with shop.session() as session:
