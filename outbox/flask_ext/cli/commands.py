@@ -18,7 +18,8 @@ from ...worker.jobs import run_jobs
 from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
 from ..management.emails import MOST_ON_PAGE
-from ..management.server_lines import SUPPRESSED, paused_line, printable, server_line
+from ..management.figures import due, servers
+from ..management.server_lines import SUPPRESSED, printable, server_line
 from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
@@ -138,23 +139,22 @@ def drain() -> None:
     runtime = current_runtime()
     refuse_copy(runtime)
     note_beat(runtime)
-    due = sum(current_outbox().stats().due.values())
+    count = due(runtime)
     refuse_older_schema(runtime)
-    with click.progressbar(length=due, label="Sending") as bar:
+    with click.progressbar(length=count, label="Sending") as bar:
         total = run_drain(runtime, progress=bar.update)
     click.echo(f"{counted(total, 'email')} handled")
     _tell_pauses()
-    now = current_outbox().stats()
-    left = sum(now.due.values())
-    if now.suppressed:
+    left = due(runtime)
+    if runtime.sending_is_off():
         if left:
             raise click.ClickException(SUPPRESSED)
         click.echo(SUPPRESSED)
-    for server in now.servers:
-        if left and server.next_probe and server.configured:
+    for server in servers(runtime) if left else ():
+        if server.next_probe and server.configured:
             raise click.ClickException(server_line(server))
-    if undone := sorted(runtime.job_pace.left_until):
-        waiting = ", ".join(map(str, undone))
+    if runtime.jobs_left:
+        waiting = ", ".join(map(str, sorted(runtime.jobs_left)))
         raise click.ClickException(f"not done, as the log says why: job {waiting}")
 
 

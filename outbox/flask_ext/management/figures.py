@@ -40,6 +40,18 @@ def backlog(runtime: Runtime) -> Backlog:
     return database.read(lambda connection: waiting.backlog(connection, database))
 
 
+def due(runtime: Runtime) -> int:
+    """Return how many emails are due. Unlike `stats` it counts no other ones."""
+    database = runtime.database
+    return database.read(lambda connection: waiting.due(connection, database))
+
+
+def servers(runtime: Runtime) -> tuple[ServerStatus, ...]:
+    """Return how the servers stand."""
+    database, names = runtime.database, [server.name for server in runtime.servers]
+    return database.read(lambda connection: standings(connection, database, names))
+
+
 def attempts(runtime: Runtime, last: Any, now: datetime | None = None) -> Figures:
     """Return what became of the attempts of the last hour, day or week.
 

@@ -33,10 +33,23 @@ from .sweep.tagged_rows import Findings, constant, finding, now
 
 Statement = Select[*tuple[Any, ...]]
 
+_ALL = 2**31 - 1
+
 
 def backlog(connection: Connection, database: Database) -> Backlog:
     """Return how many emails wait and are in flight, each number up to MOST_COUNTED."""
     return read(Findings(connection, database.built(_statement), marked(database, {})))
+
+
+def due(connection: Connection, database: Database) -> int:
+    """Return how many emails are due, without a limit. It reads the index of these emails alone."""
+    found = Findings(connection, database.built(_due), marked(database, {}))
+    return int(found["due"][0].emails)
+
+
+def _due(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    some = waiting(database, ways(database).cte("waiting_way"), le, database.now(), _ALL)
+    return union_all(now(database), counted("due", some))
 
 
 def _statement(database: Database) -> CompoundSelect[*tuple[Any, ...]]:

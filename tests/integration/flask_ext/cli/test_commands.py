@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -11,6 +13,7 @@ from sqlalchemy import event
 from outbox import ConfigurationError, Status
 from outbox.domain.config.retention import Retention
 from outbox.flask_ext.cli import commands
+from outbox.flask_ext.management.figures import due
 from outbox.store.control.rate_limits import take
 from outbox.store.retention.purge import purge
 from tests.support.servers.ports import free_port
@@ -128,6 +131,38 @@ def test_drain_sends_until_nothing_is_due(shops: Shops, catcher: Catcher) -> Non
     catcher.stop()
     shop.enqueue()
     assert "is halted since" in run("drain", code=1).output
+
+
+@pytest.mark.each_database
+def test_drain_counts_no_emails_but_those_that_are_due(shop: Shop, run: Run) -> None:
+    """Beside millions that were sent, to count all of them takes seconds each time."""
+    statements = list[str]()
+
+    def note(*told: Any) -> None:
+        statements.append(told[2])
+
+    event.listen(shop.engine, "before_cursor_execute", note)
+    run("stats")
+    [whole] = [one for one in statements if one.startswith("SELECT outbox_email.status, count(")]
+    statements.clear()
+    run("pause")
+    shop.enqueue()
+    assert "0 emails handled" in run("drain").output
+    event.remove(shop.engine, "before_cursor_execute", note)
+    assert statements
+    assert whole not in statements
+
+
+@pytest.mark.each_database
+def test_the_emails_that_are_due_are_counted_in_all_lanes(shops: Shops) -> None:
+    shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/day"})
+    stuck(shop, Status.FAILED)
+    assert due(shop.runtime) == 0
+    for address in ("a@gmail.com", "a@x.example", "b@x.example"):
+        shop.enqueue(address)
+    shop.enqueue("c@x.example", priority="urgent")
+    shop.enqueue(send_at=datetime.now(UTC) + timedelta(days=1))
+    assert due(shop.runtime) == sum(shop.outbox.stats().due.values()) == 4
 
 
 def test_drain_has_done_its_work_where_another_server_took_the_emails(
