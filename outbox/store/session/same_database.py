@@ -39,12 +39,12 @@ class Identity:
         refuse_unread(connection)
         database.refuse_busy()
         with engine.connect() as own:
-            if _database_of(own) != _database_of(connection):
+            if database_of(own) != database_of(connection):
                 raise ConfigurationError(_ELSEWHERE)
         self._same.add(pool)
 
 
-def _database_of(connection: Connection) -> Hashable:
+def database_of(connection: Connection) -> Hashable:
     """Return a value that is equal only for connections to the same database."""
     own = backend_of(connection.dialect.name).identity
     if own is not None:

@@ -11,8 +11,9 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 from flask import Flask
+from flask_migrate import Migrate
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import ConfigurationError, Outbox, Status
 from outbox.flask_ext.app.state import state_of
@@ -317,3 +318,23 @@ def test_a_bind_that_is_not_there_is_named(database_url: str) -> None:
     elsewhere = sa.MetaData(info={"bind_key": "mial"})
     with pytest.raises(ConfigurationError, match=r"set SQLALCHEMY_BINDS\['mial'\]"):
         Outbox().init_app(app, db=db, metadata=elsewhere)
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("apart", [False, True])
+def test_check_warns_of_a_migration_that_does_not_know_our_tables_if_it_is_of_their_database(
+    database_url: str, elsewhere: str, apart: bool
+) -> None:
+    app, db, engine = Flask("shop"), SQLAlchemy(), sa.create_engine(database_url)
+    url = elsewhere if apart else database_url
+    app.config.update(SQLALCHEMY_DATABASE_URI=url, MAIL_SERVER="127.0.0.1", MAIL_PORT=1)
+    db.init_app(app)
+    Migrate(app, db)
+    source = scoped_session(sessionmaker(engine))
+    Outbox().init_app(app, session=source, metadata=sa.MetaData(), engine=engine)
+    with app.app_context():
+        told = app.test_cli_runner().invoke(args=["outbox", "check"]).output
+        db.engine.dispose()
+    state_of(app).runtime.disconnect()
+    engine.dispose()
+    assert ("flask db migrate would remove the outbox's tables" in told) is not apart

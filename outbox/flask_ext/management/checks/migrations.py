@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from ....store.session.same_database import database_of
+from ...app.engines import engines_of
 from .codes import Code
 from .finding import Finding, warn
 
@@ -35,8 +40,26 @@ def migration_findings(runtime: Runtime) -> list[Finding]:
     email = runtime.tables.email
     if any(email.key in one.tables for one in known.values()):
         return []
-    if email.schema is None:
-        return [warn(_TAKEN_OUT, Code.MIGRATE)]
-    if email.schema != runtime.database.engine.dialect.default_schema_name:
+    if email.schema not in (None, runtime.database.engine.dialect.default_schema_name):
         return []
-    return [warn(_IN_DEFAULT.format(schema=email.schema), Code.MIGRATE)]
+    if not _is_reached(runtime, db):
+        return []
+    text = _TAKEN_OUT if email.schema is None else _IN_DEFAULT.format(schema=email.schema)
+    return [warn(text, Code.MIGRATE)]
+
+
+def _is_reached(runtime: Runtime, db: Any) -> bool:
+    """Return whether an engine of db leads to the outbox's database, or nobody can tell."""
+    own = runtime.database.engine
+    if runtime.app.extensions.get("sqlalchemy") is not db:
+        return True
+    engines = engines_of(runtime.app, None)
+    return any(one.pool is own.pool or _is_same(one, own) for one in engines)
+
+
+def _is_same(one: Engine, own: Engine) -> bool:
+    try:
+        with one.connect() as first, own.connect() as second:
+            return database_of(first) == database_of(second)
+    except SQLAlchemyError:
+        return True
