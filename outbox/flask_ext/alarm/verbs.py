@@ -25,7 +25,11 @@ class Watching(Management):
         health = self.health(max_age)
         if not _has_turned(runtime, health):
             return None
-        tell(runtime.app, health)
+        try:
+            tell(runtime.app, health)
+        except BaseException:  # the process is to end, perhaps before anybody was told
+            self.watch_again(health)
+            raise
         return health
 
     def watch_again(self, health: Health) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn
 
 import click
 from flask.cli import with_appcontext
 
 from ...domain.counted import counted
 from ..alarm.health_signal import problems_of
+from ..alarm.verbs import Watching
 from ..management.results import Health
 from ..management.server_lines import SUPPRESSED, printable, server_colour, server_line
 from .printing.json_output import print_json
@@ -67,14 +72,46 @@ def watch(max_age: float | None, command: tuple[str, ...]) -> None:
     line for each, and OUTBOX_HEALTH in its environment: healthy or unhealthy. If it fails, watch
     exits 1, and the next one tells again.
     """
-    outbox = current_outbox()
-    if (health := outbox.watch(max_age)) is None:
+    with _ended_in_order():
+        outbox = current_outbox()
+        if (health := outbox.watch(max_age)) is not None:
+            _tell_turn(outbox, health, command)
+
+
+def _tell_turn(outbox: Watching, health: Health, command: Sequence[str]) -> None:
+    """Run the command and print what has turned. If nobody was told, the next watch tells again.
+
+    The command comes first: standard output may be a full disk.
+    """
+    is_told = False
+    try:
+        failure = _failure(command, health) if command else ""
+        is_told = bool(command) and not failure
+        click.echo("\n".join([f"outbox: {_word(health)}", *problems_of(health)]))
+        if failure:
+            text = f"{printable(command[0])} {failure}: the next watch tells again"
+            raise click.ClickException(text)
+    except BaseException:
+        if not is_told:
+            outbox.watch_again(health)
+        raise
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Have a SIGTERM raise SystemExit in the block: at once nothing could be put in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
         return
-    lines = [f"outbox: {_word(health)}", *problems_of(health)]
-    click.echo("\n".join(lines))
-    if command and (failure := _failure(command, health)):
-        outbox.watch_again(health)
-        raise click.ClickException(f"{printable(command[0])} {failure}: the next watch tells again")
+
+    def end(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end) or signal.SIG_DFL
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _word(health: Health) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +21,12 @@ from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from outbox.store.control.health_mark import turn
 from tests.support.shop.shell import runner
-from tests.support.shop.shop import Shop
+from tests.support.shop.shop import Shop, Shops
 
 pytestmark = pytest.mark.one_database("postgresql")
 
+ROOT = Path(__file__).parents[3]
+PATIENCE = 60.0
 Heard = list[tuple[bool, tuple[str, ...]]]
 
 
@@ -161,3 +166,67 @@ def test_if_the_command_fails_the_next_watch_tells_again(shop: Shop, command: li
     assert "the next watch tells again" in failed.output
     assert run("watch").output.startswith("outbox: unhealthy")
     assert run("watch").output == ""
+
+
+APP = """
+import os
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from outbox import Outbox
+
+app = Flask(__name__)
+app.config.update(SQLALCHEMY_DATABASE_URI=os.environ["DATABASE_URL"], MAIL_SERVER="127.0.0.1")
+Outbox().init_app(app, db=SQLAlchemy(app))
+"""
+
+
+def watching(shops: Shops, folder: Path, *command: object, output: str = "/dev/null") -> int:
+    """Run `flask outbox watch` in a process of its own; return its exit status."""
+    (folder / "watched.py").write_text(APP)
+    words = ["-m", "flask", "--app", "watched", "outbox", "watch", "--max-age", "0", *command]
+    environment = {**os.environ, "DATABASE_URL": shops.url, "PYTHONPATH": str(ROOT)}
+    with Path(output).open("w") as stdout:
+        done = subprocess.run(
+            [sys.executable, *map(str, words)],
+            cwd=folder,
+            env=environment,
+            stdout=stdout,
+            timeout=PATIENCE,
+            check=False,
+        )
+    return done.returncode
+
+
+@pytest.mark.long
+def test_if_it_is_ended_while_its_command_runs_the_next_watch_tells_again(
+    shops: Shops, tmp_path: Path
+) -> None:
+    shop = shops.open()
+    shop.enqueue()
+    command = ["--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"]
+    assert watching(shops, tmp_path, *command) == 128 + signal.SIGTERM
+    assert shop.outbox.watch(0) is not None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("has_command", [True, False])
+def test_if_it_cannot_print_the_command_tells_or_the_next_watch(
+    shops: Shops, tmp_path: Path, has_command: bool
+) -> None:
+    shop, note = shops.open(), tmp_path / "note"
+    shop.enqueue()
+    command = script(note, 0) if has_command else []
+    assert watching(shops, tmp_path, *command, output="/dev/full") != 0
+    assert note.exists() is has_command
+    assert (shop.outbox.watch(0) is None) is has_command
+
+
+def test_if_a_receiver_ends_the_process_the_next_watch_tells_again(shop: Shop) -> None:
+    def ends(app: Flask, **told: Any) -> NoReturn:
+        raise SystemExit(3)
+
+    late(shop)
+    with outbox_health_changed.connected_to(ends), pytest.raises(SystemExit):
+        shop.outbox.watch()
+    assert shop.outbox.watch() is not None
+    assert shop.outbox.watch() is None
