@@ -19,7 +19,7 @@ from ...worker.sweep import publish
 from ...worker.sweep import sweep as run_sweep
 from ..management.emails import MOST_ON_PAGE
 from ..management.figures import due, servers
-from ..management.server_lines import SUPPRESSED, printable, server_line
+from ..management.server_lines import SUPPRESSED, paused_line, printable, server_line
 from .audit import audit
 from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
@@ -153,8 +153,8 @@ def drain() -> None:
     for server in servers(runtime) if left else ():
         if server.next_probe and server.configured:
             raise click.ClickException(server_line(server))
-    if runtime.jobs_left:
-        waiting = ", ".join(map(str, sorted(runtime.jobs_left)))
+    if undone := sorted(runtime.job_pace.left_until):
+        waiting = ", ".join(map(str, undone))
         raise click.ClickException(f"not done, as the log says why: job {waiting}")
 
 

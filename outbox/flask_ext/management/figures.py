@@ -11,7 +11,8 @@ from ...domain.figures.figures import Figures
 from ...domain.figures.spans import Period
 from ...store.queries import progress as progress_queries
 from ...store.queries import reports, waiting
-from ...store.report_records import Backlog, Progress, Stats
+from ...store.queries.server_status import server_statuses
+from ...store.report_records import Backlog, Progress, ServerStatus, Stats
 from ...store.rollup.read import read_figures
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def due(runtime: Runtime) -> int:
 def servers(runtime: Runtime) -> tuple[ServerStatus, ...]:
     """Return how the servers stand."""
     database, names = runtime.database, [server.name for server in runtime.servers]
-    return database.read(lambda connection: standings(connection, database, names))
+    return database.read(lambda connection: server_statuses(connection, database, names))
 
 
 def attempts(runtime: Runtime, last: Any, now: datetime | None = None) -> Figures:

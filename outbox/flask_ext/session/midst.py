@@ -41,15 +41,11 @@ def settle(session: Session) -> None:
 
 def spoil(session: Session) -> None:
     """Refuse the commit of the session's transaction, or of its savepoint: writes are missing."""
-    session.info.setdefault(_SPOILED, set()).add(_innermost(session))
-
-
-def _innermost(session: Session) -> SessionTransaction | None:
-    return session.get_nested_transaction() or session.get_transaction()
+    session.info.setdefault(_SPOILED, set()).add(innermost(session))
 
 
 def _before_commit(session: Session) -> None:
-    if _innermost(session) in session.info.get(_SPOILED, ()):
+    if innermost(session) in session.info.get(_SPOILED, ()):
         raise ConfigurationError(_LACKS)
     # Also fired when a savepoint is released: that commits nothing.
     if session.info.get(_KEY) and not session.in_nested_transaction():

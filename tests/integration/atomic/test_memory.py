@@ -253,7 +253,7 @@ def test_a_result_waits_for_the_transaction_of_another_thread(
         session.rollback()
     thread.join(30)
     assert (shop.statuses(), shop.count(shop.orders)) == (["sent"], 0)
-    assert shop.mail(1).attempts == 1
+    assert shop.email_row(1).attempts == 1
 
 
 def test_another_engine_is_not_asked_where_it_is_within_a_transaction(

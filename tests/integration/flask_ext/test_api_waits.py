@@ -32,7 +32,7 @@ def waits(shop: Shop, email_id: int) -> list[str]:
 
 def at(shop: Shop, email_id: int) -> str:
     """Return when the email is due, as a reason has it."""
-    return f"{utc(shop.mail(email_id).due_at):%Y-%m-%dT%H:%M:%S} UTC"
+    return f"{utc(shop.email_row(email_id).due_at):%Y-%m-%dT%H:%M:%S} UTC"
 
 
 def put_off(shop: Shop, *, attempts: int) -> int:

@@ -253,7 +253,7 @@ def test_every_email_that_is_not_refused_fits_its_columns(shop: Shop) -> None:
         on_unknown="resend",
         send_at=datetime(8999, 12, 31, tzinfo=START.tzinfo),
     )
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.recipient, row.key, row.tag) == (longest, "\U0001f4e7" * 255, "\u00e4" * 100)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.store.locks import hold, lock_lease
 from tests.support.shop import shop as shop_module
-from tests.support.shop.common import Late
+from tests.support.shop.shared_tables import Late
 from tests.support.shop.shop import Shops
 
 
@@ -18,7 +18,7 @@ def test_the_database_of_a_test_that_is_over_is_nobodys(database_url: str) -> No
         old = before.open()
         old.enqueue()
         database = old.database
-    with closing(Shops(url=database_url, common=before.common)) as shops:
+    with closing(Shops(url=database_url, shared=before.shared)) as shops:
         shop = shops.open()
         assert shop.database._built is database._built, "nothing is built twice"
         shop.later(5.0)

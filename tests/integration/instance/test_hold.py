@@ -48,7 +48,7 @@ def test_what_was_due_claimed_sending_or_scheduled_is_held_and_new_emails_go(
     assert (sending.status(new.id), len(catcher.emails) - caught) == (Status.SENT, 1)
     waiting = [sending.status(before[name]) for name in ("sending", "claimed", "due", "scheduled")]
     assert waiting == [Status.PENDING] * 4
-    assert sending.mail(before["sending"]).unknown_count == 1, "it came into doubt"
+    assert sending.email_row(before["sending"]).unknown_count == 1, "it came into doubt"
     assert sending.count(sending.tables.lease) == 0
     assert "held since a restore" in sending.outbox.get(before["due"]).waits[0]  # type: ignore[union-attr]
     assert "4 emails are held since a restore" in runner(sending)("check", code=1).output

@@ -86,7 +86,7 @@ def test_a_name_that_fits_no_line_is_encoded_and_names_the_same(shop: Shop) -> N
     with shop.session() as session:
         mail = shop.outbox.enqueue(parsed("Cc", f"{'n' * 970} <b@x.example>"), session=session)
         session.commit()
-    assert shop.mail(mail.id).recipients == 2
+    assert shop.email_row(mail.id).recipients == 2
 
 
 @pytest.mark.databases("sqlite")

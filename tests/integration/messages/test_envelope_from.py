@@ -166,7 +166,7 @@ def test_a_key_knows_its_message_again_wherever_the_bounces_go(shop: Shop) -> No
     first = shop.enqueue(key="order-1", envelope_from=BOUNCES)
     again = shop.enqueue(key="order-1", envelope_from="other@shop.example")
     assert (again.id, again.created) == (first.id, False)
-    assert shop.mail(first.id).sender == BOUNCES
+    assert shop.email_row(first.id).sender == BOUNCES
 
 
 def test_a_message_takes_the_route_of_its_own_sender(shops: Shops) -> None:
@@ -177,7 +177,7 @@ def test_a_message_takes_the_route_of_its_own_sender(shops: Shops) -> None:
     ]
     shop = shops.open(OUTBOX_SERVERS=servers, OUTBOX_ROUTES=routes)
     email = shop.enqueue(envelope_from="bounces@elsewhere.example")
-    assert shop.mail(email.id).lane == "mine"
+    assert shop.email_row(email.id).lane == "mine"
 
 
 def test_a_newsletter_keeps_the_options_of_its_message(shops: Shops) -> None:

@@ -185,7 +185,7 @@ def test_a_damaged_content_fails_alone_and_is_named(
 def spoil(shop: Shop, email_id: int, damage: str) -> None:
     """Damage the stored content of one email behind our back."""
     content = shop.tables.content
-    content_id = shop.mail(email_id).content_id
+    content_id = shop.email_row(email_id).content_id
     (row,) = shop.rows(content, content.c.id == content_id)
     if damage == "removed":
         with shop.engine.begin() as connection:

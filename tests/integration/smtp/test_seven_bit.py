@@ -116,7 +116,7 @@ def test_a_parsed_message_arrives_encoded_and_a_signed_one_waits_with_an_alert(
     assert (shop.status(signed), shop.status(plain)) == ("pending", "sent")
     (arrived,) = weak.accepted
     assert read(arrived.content).get_content() == "Grüße\r\n"
-    assert shop.mail(signed).attempts == 0
+    assert shop.email_row(signed).attempts == 0
     # That another message could be encoded tells nothing of what the signed one needs.
     later = enqueue(shop, PARSED)
     drain(shop.runtime)

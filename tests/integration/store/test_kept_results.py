@@ -46,7 +46,7 @@ def test_the_rescue_waits_while_a_row_takes_no_result(
             assert [shop.status(i) for i in ids] == [SENDING, SENT]
     assert kept.wait(PATIENCE)
     assert [shop.status(i) for i in ids] == [SENT, SENT]
-    assert shop.mail(ids[0]).unknown_count == 0
+    assert shop.email_row(ids[0]).unknown_count == 0
     assert shop.count(shop.tables.attempt) == len(ids)
 
 

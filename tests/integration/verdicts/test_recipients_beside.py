@@ -77,7 +77,7 @@ def test_who_is_taken_gets_the_email_though_the_server_hangs_up_on_those_who_are
         go_on(shop, seconds=15 * MINUTE)
     assert shop.recipients(email.id) == {a: "sent" if a in GOOD else "failed" for a in order}
     assert shop.statuses() == ["sent"] * (1 + others)
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.attempts, row.crashes, row.unknown_count) == (1, 0, 0)
     assert smtp.copies == Counter([*GOOD, *names])
     assert {smtp.asked[address] for address in BAD} == {1}
@@ -95,7 +95,7 @@ def test_who_is_taken_gets_the_email_once_though_the_server_hangs_up_on_one_whom
         for number in range(8):
             shop.enqueue(f"other{number}@y.example")
             drain(shop.runtime)
-            row = shop.mail(email.id)
+            row = shop.email_row(email.id)
             assert (row.status, row.attempts, row.crashes) == ("pending", 0, 0)
             shop.later(HOUR)
         told = {(one.verdict, one.phase) for one in shop.rows(shop.tables.attempt)}
@@ -103,7 +103,7 @@ def test_who_is_taken_gets_the_email_once_though_the_server_hangs_up_on_one_whom
         smtp.says = lambda _: OK
         shop.later(2 * HOUR)
         drain(shop.runtime)
-        assert shop.mail(email.id).status == "sent"
+        assert shop.email_row(email.id).status == "sent"
     assert set(smtp.copies.values()) == {1}
 
 
@@ -113,7 +113,7 @@ def test_what_the_server_said_to_each_is_told(shops: Shops, pipelining: bool) ->
         shop = open_shop(shops, smtp)
         email = shop.enqueue("bad@x.example", "good@x.example")
         drain(shop.runtime)
-        row = shop.mail(email.id)
+        row = shop.email_row(email.id)
         assert (row.status, row.attempts, row.waited) == ("pending", 0, 30)
         table = shop.tables.recipient
         told = [(one.status, one.code, one.reply) for one in shop.rows(table)]
@@ -130,7 +130,7 @@ def test_a_lifetime_that_is_over_ends_the_email_and_keeps_what_each_was_told(sho
         shop = open_shop(shops, smtp, OUTBOX_LIFETIME=30.0)
         email = shop.enqueue("bad@x.example", "good@x.example")
         drain(shop.runtime)
-    assert shop.mail(email.id).status == "failed"
+    assert shop.email_row(email.id).status == "failed"
     told = [(one.status, one.code) for one in shop.rows(shop.tables.recipient)]
     assert told == [("failed", 550), ("failed", 421)]
 
@@ -152,7 +152,9 @@ def test_where_all_are_refused_alike_nobody_is_failed_though_the_server_hangs_up
         assert (breaker.state, bool(breaker.alert)) == ("open", True)
         found = Counter(row.status for row in shop.rows(shop.tables.recipient))
         assert found == Counter(pending=33)
-        assert {(shop.mail(one).status, shop.mail(one).attempts) for one in ids} == {("pending", 0)}
+        assert {(shop.email_row(one).status, shop.email_row(one).attempts) for one in ids} == {
+            ("pending", 0)
+        }
         if batch == 100:  # the server is found out before anything is recorded
             assert shop.count(shop.tables.attempt) == 0
         smtp.says = lambda _: OK
@@ -188,7 +190,7 @@ def test_a_server_that_takes_no_session_after_it_has_hung_up_has_refused_them_al
         assert shop.recipients(email.id) == {"bad@x.example": "failed", "good@x.example": "pending"}
         smtp.sessions = 100
         go_on(shop, seconds=5 * MINUTE)
-        assert shop.mail(email.id).status == "sent"
+        assert shop.email_row(email.id).status == "sent"
     assert (smtp.asked["bad@x.example"], smtp.copies) == (1, Counter(["good@x.example"]))
 
 
@@ -202,7 +204,7 @@ def test_a_server_that_hangs_up_on_the_refused_clears_up_nothing_for_another_ema
         email = shop.enqueue("bad@x.example", "good@x.example")
         drain(shop.runtime)
     assert not smtp.unused
-    row = shop.mail(halted.id)
+    row = shop.email_row(halted.id)
     assert (row.status, row.attempts, row.waited) == ("pending", 0, 5)
     assert list(shop.recipients(email.id).values()) == ["failed", "pending"]
     [breaker] = shop.rows(shop.tables.breaker)
@@ -224,7 +226,7 @@ def test_who_is_in_doubt_and_refused_makes_no_email_shorter_so_it_is_judged_as_a
         shop.enqueue("behind@x.example")
         drain(shop.runtime)
     assert not smtp.unused
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.attempts, row.unknown_count) == ("pending", 2, 1)
     assert list(shop.recipients(email.id).values()) == ["unknown", "pending"]
 
@@ -240,12 +242,12 @@ def test_a_throttle_that_one_recipient_meets_is_their_own_where_another_is_taken
         shop = open_shop(shops, smtp)
         email = shop.enqueue(*(f"{name}@x.example" for name in order))
         drain(shop.runtime)
-        row = shop.mail(email.id)
+        row = shop.email_row(email.id)
         assert (row.status, row.attempts) == ("pending", 1)
         assert shop.recipients(email.id) == {"good@x.example": "sent", "bad@x.example": "pending"}
         assert shop.count(shop.tables.breaker) == 0
         smtp.says = lambda _: OK
         shop.later(HOUR)
         drain(shop.runtime)
-        assert shop.mail(email.id).status == "sent"
+        assert shop.email_row(email.id).status == "sent"
     assert smtp.copies == Counter(["good@x.example", "bad@x.example"])

@@ -153,7 +153,7 @@ def test_an_email_that_the_server_drops_again_and_again_fails_with_all_whom_it_d
             shop.enqueue("behind@x.example")
             drain(shop.runtime)
             shop.later(DAY / 4)
-    assert shop.mail(email.id).crashes == 2
+    assert shop.email_row(email.id).crashes == 2
     assert shown(shop, email)["status"] == ("sent" if taken_first else "failed")
     expected = {TO: "sent" if taken_first else "failed", CC: "failed", BCC: "failed"}
     assert fates(shop, email) == shop.recipients(email.id) == expected

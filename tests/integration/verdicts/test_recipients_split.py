@@ -66,7 +66,7 @@ def test_250_recipients_go_to_a_server_of_100_in_three_transactions_each_committ
         Counter(sent=100, pending=150),
         Counter(sent=200, pending=50),
     ]
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.attempts, row.crashes, row.unknown_count) == ("sent", 1, 0, 0)
     assert outcomes(shop, email.id) == Counter(sent=250)
     log = shop.rows(shop.tables.attempt)
@@ -98,7 +98,7 @@ def test_what_befalls_the_second_transaction_concerns_nobody_of_the_first(
         shop = open_shop(shops, smtp)
         email = shop.enqueue(*READERS)
         drain(shop.runtime)
-        row = shop.mail(email.id)
+        row = shop.email_row(email.id)
         assert (row.status, row.token) == ("pending", None)
         assert (row.attempts, row.crashes, row.unknown_count) == counters
         assert outcomes(shop, email.id) == left
@@ -106,7 +106,10 @@ def test_what_befalls_the_second_transaction_concerns_nobody_of_the_first(
         drain(shop.runtime)
     assert set(smtp.copies().values()) == {1}
     assert len(smtp.copies()) == 250
-    assert (shop.mail(email.id).status, outcomes(shop, email.id)) == ("sent", Counter(sent=250))
+    assert (shop.email_row(email.id).status, outcomes(shop, email.id)) == (
+        "sent",
+        Counter(sent=250),
+    )
 
 
 @pytest.mark.parametrize("error", [SystemExit, MemoryError])
@@ -121,14 +124,17 @@ def test_nobody_gets_two_copies_when_the_worker_dies_between_two_transactions(
         with pytest.raises(error):
             send_batch(shop.runtime, made.token)
         patch.undo()
-        row = shop.mail(email.id)
+        row = shop.email_row(email.id)
         assert (row.status, row.unknown_count) == ("pending", 0), "the rest never left"
         assert outcomes(shop, email.id) == Counter(sent=100, pending=150)
         shop.later(DAY + LEASE)
         drain(shop.runtime)
     assert set(smtp.copies().values()) == {1}
     assert len(smtp.copies()) == 250
-    assert (shop.mail(email.id).status, outcomes(shop, email.id)) == ("sent", Counter(sent=250))
+    assert (shop.email_row(email.id).status, outcomes(shop, email.id)) == (
+        "sent",
+        Counter(sent=250),
+    )
 
 
 def test_a_time_that_the_server_named_to_one_recipient_holds_though_others_went_on(
@@ -147,7 +153,7 @@ def test_a_time_that_the_server_named_to_one_recipient_holds_though_others_went_
         shop.later(60)
         drain(shop.runtime)
     assert taken(smtp)[-1] == ("b@x.example",)
-    assert shop.mail(email.id).status == "sent"
+    assert shop.email_row(email.id).status == "sent"
 
 
 @pytest.mark.parametrize("found_out", ["sent", "failed"])
@@ -159,13 +165,13 @@ def test_who_was_never_written_to_gets_the_email_once_the_doubt_of_the_others_is
         shop = open_shop(shops, smtp, OUTBOX_ON_UNKNOWN="hold")
         email = shop.enqueue(*(f"{name}@x.example" for name in "abc"))
         drain(shop.runtime)
-        assert shop.mail(email.id).status == "unknown"
+        assert shop.email_row(email.id).status == "unknown"
         assert outcomes(shop, email.id) == Counter(unknown=2, pending=1)
         status = resolve_as(shop, email.id, found_out)
         assert (status, smtp.accepted) == ("pending", [])
         drain(shop.runtime)
     assert taken(smtp) == [("c@x.example",)]
-    assert shop.mail(email.id).status == "sent"
+    assert shop.email_row(email.id).status == "sent"
     expected = [found_out, found_out, "sent"]
     assert list(shop.recipients(email.id).values()) == expected
 
@@ -174,7 +180,7 @@ def resolve_as(shop: Shop, email_id: int, outcome: str) -> str:
     status = type(shop.status(email_id))(outcome)
     found = shop.database.run(lambda c: resolve.resolve(c, shop.database, [email_id], status))
     assert found == {email_id: shop.status(email_id)}
-    return str(shop.mail(email_id).status)
+    return str(shop.email_row(email_id).status)
 
 
 NAMES = tuple(f"{name}@x.example" for name in "abc")
@@ -201,7 +207,7 @@ def test_a_doubt_of_one_who_is_refused_now_stays_whatever_becomes_of_the_rest(
         drain(shop.runtime)
     assert not smtp.unused
     assert list(shop.recipients(email.id).values()) == ["unknown", "sent", last]
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.unknown_count) == ("unknown", 1)
 
 
@@ -219,7 +225,7 @@ def test_a_doubt_of_one_who_is_suppressed_now_stays_when_the_others_have_the_ema
         drain(shop.runtime)
     assert taken(smtp) == [(NAMES[1],), (NAMES[2],)]
     assert list(shop.recipients(email.id).values()) == ["unknown", "sent", "sent"]
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.unknown_count) == ("unknown", 1)
 
 

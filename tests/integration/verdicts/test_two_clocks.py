@@ -69,7 +69,7 @@ def test_an_email_that_was_put_off_waits_for_its_own_time_and_the_server_goes_on
     fine = sending.enqueue("fine@x.example")
     catcher.reply_to_recipient = lambda address: reply if address[0] == "l" else None
     drain(sending.runtime)
-    row = sending.mail(put_off.id)
+    row = sending.email_row(put_off.id)
     assert (row.status, row.attempts) == ("pending", 1)
     assert sending.status(fine.id) == "sent"
     (attempt,) = sending.rows(

@@ -170,7 +170,7 @@ def test_aiosmtpd_plays_the_row_to_one_email_and_takes_the_next(
         catcher.reply_to_content = answer
     email, behind = sending.enqueue("a@x.example"), sending.enqueue("b@x.example")
     drain(sending.runtime)
-    row, want = sending.mail(email.id), OUTCOMES[verdict]
+    row, want = sending.email_row(email.id), OUTCOMES[verdict]
     assert (row.status, row.attempts, row.unknown_count) == (
         want.status,
         want.attempts,
@@ -195,7 +195,7 @@ def test_a_name_that_does_not_resolve_charges_nobody(shops: Shops) -> None:
         email = shop.outbox.enqueue(message(), session=session)
         session.commit()
     drain(shop.runtime)
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.attempts, row.crashes) == ("pending", 0, 0)
     [breaker] = shop.rows(shop.tables.breaker)
     assert breaker.reason.startswith("connect: 0 gaierror")

@@ -143,18 +143,18 @@ class Shop(Parts):
             statement = sa.select(table).where(*where).order_by(*table.primary_key)
             return connection.execute(statement).all()
 
-    def mail(self, email_id: int) -> sa.Row[Any]:
+    def email_row(self, email_id: int) -> sa.Row[Any]:
         return self.rows(self.tables.email, self.tables.email.c.id == email_id)[0]
 
     def values(self, email_id: int) -> dict[str, Any]:
         """Return an email's row as it can be inserted: without what the database computes."""
-        row = self.mail(email_id)._asdict()
+        row = self.email_row(email_id)._asdict()
         return {
             name: row[name] for name, column in self.tables.email.c.items() if not column.computed
         }
 
     def status(self, email_id: int) -> Status:
-        return Status(self.mail(email_id).status)
+        return Status(self.email_row(email_id).status)
 
     def statuses(self) -> list[str]:
         return [row.status for row in self.rows(self.tables.email)]

@@ -47,7 +47,7 @@ class Stage:
 
     def stored(self, email: Email) -> bytes:
         """Return the octets that are stored for an email."""
-        row, table = self.shop.mail(email.id), self.shop.tables.content
+        row, table = self.shop.email_row(email.id), self.shop.tables.content
         [content] = self.shop.rows(table, table.c.id == row.content_id)
         return bytes(row.headers + content.body)
 
@@ -145,7 +145,7 @@ def moment(shop: Shop) -> datetime:
 
 def expect_the_mail(stage: Stage, before: datetime, after: datetime) -> None:
     """The row, its recipients' rows and the attempt log tell what happened."""
-    case, row = stage.case, stage.shop.mail(stage.mail.id)
+    case, row = stage.case, stage.shop.email_row(stage.mail.id)
     want = case.outcome
     assert (row.status, row.attempts, row.crashes, row.unknown_count, row.token) == (
         (want.status, want.attempts, want.crashes, want.unknown_count, None)
@@ -226,7 +226,7 @@ def _expect_text(case: Case, text: str, told: str) -> None:
 
 def expect_the_one_behind(stage: Stage) -> None:
     """The next email goes out as if nothing had been, or waits uncharged for a halted server."""
-    row, accepted = stage.shop.mail(stage.behind.id), stage.accepted(stage.behind)
+    row, accepted = stage.shop.email_row(stage.behind.id), stage.accepted(stage.behind)
     assert row.crashes == row.unknown_count == 0
     if stage.case.following is Following.LATER:
         assert (row.status, row.attempts, accepted) == ("pending", 0, [])
@@ -246,7 +246,7 @@ def expect_to_fail_in_the_end(stage: Stage) -> None:
             break
         stage.shop.later(DAY / 8)
         drain(stage.shop.runtime)
-    row = stage.shop.mail(stage.mail.id)
+    row = stage.shop.email_row(stage.mail.id)
     assert (row.status, row.attempts, stage.accepted(stage.mail)) == ("failed", 0, [])
     assert {entry.verdict for entry in stage.log(stage.mail)} == {"lacking"}
     assert len(stage.log(stage.mail)) < 50
@@ -265,12 +265,14 @@ def expect_the_end(stage: Stage) -> None:
     resent = case.outcome.status == "pending"
     served = {"sent"} | ({"pending", "unknown"} if resent else set())
     envelope = [address for to, _ in stage.accepted(stage.mail) for address in to]
-    wanted = stage.shop.mail(stage.mail.id).recipient if not case.recipients else ""
+    wanted = stage.shop.email_row(stage.mail.id).recipient if not case.recipients else ""
     names = addresses(case) if case.recipients else [wanted]
     assert sorted(envelope) == [
         name for name, fate in zip(names, fates, strict=True) if fate in served
     ]
-    assert shop.mail(stage.mail.id).unknown_count == (0 if resent else case.outcome.unknown_count)
+    assert shop.email_row(stage.mail.id).unknown_count == (
+        0 if resent else case.outcome.unknown_count
+    )
     first = [case.charged.value] * case.transactions if case.is_logged else []
     verdicts = [row.verdict for row in stage.log(stage.mail)]
     assert verdicts == first + (["sent"] if resent else [])

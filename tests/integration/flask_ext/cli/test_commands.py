@@ -117,7 +117,7 @@ def test_sweep_hands_out_what_is_due(shop: Shop, run: Run, monkeypatch: pytest.M
     monkeypatch.setattr(shop.runtime, "publish", lambda *words: published.append(words))
     email = shop.enqueue()
     assert "1 email handed out" in run("sweep").output
-    token = shop.mail(email.id).token
+    token = shop.email_row(email.id).token
     assert published == [("outbox.send", "outbox.normal", str(token))]
 
 

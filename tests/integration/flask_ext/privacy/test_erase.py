@@ -200,7 +200,7 @@ def test_a_content_of_one_person_alone_goes_with_the_last_email_that_has_it(shop
     done = shop.outbox.erase(ADA)
     assert done.left == {first: Left.NEEDED, second: Left.SENDING}
     assert (done.emails, done.cancelled) == (0, 0), "what is left is not counted as erased"
-    assert shop.mail(first).status == "cancelled"
+    assert shop.email_row(first).status == "cancelled"
 
 
 def test_an_erased_email_is_never_sent_even_if_a_person_retries_it(

@@ -75,7 +75,7 @@ def test_it_keeps_its_row_and_loses_the_address_and_what_it_says(shop: Shop) -> 
     assert traces(shop, ADA, SAID) == set()
     digests = {row.digest for row in shop.rows(shop.tables.lookup)}
     assert recipient_digest(ADA) not in digests
-    assert all(shop.mail(email_id).finished_at for email_id in ids)
+    assert all(shop.email_row(email_id).finished_at for email_id in ids)
 
 
 def test_a_newsletter_with_keys_that_comes_again_does_not_bring_the_person_back(
@@ -95,11 +95,11 @@ def test_nobody_else_is_erased(shop: Shop, catcher: Catcher) -> None:
     shop.outbox.suppress(BOB)
     listed = write(shop, BOB, key="for Bob")
     both = write(shop, BOB, ADA)
-    kept = [shop.mail(listed).content_id, shop.mail(both).content_id]
+    kept = [shop.email_row(listed).content_id, shop.email_row(both).content_id]
     drain(shop.runtime)
     assert {shop.status(listed), shop.status(both)} == {"suppressed"}
-    assert shop.mail(listed).recipient == BOB
-    assert shop.mail(listed).key == "for Bob"
+    assert shop.email_row(listed).recipient == BOB
+    assert shop.email_row(listed).key == "for Bob"
     contents = shop.rows(shop.tables.content, shop.tables.content.c.id.in_(kept))
     assert [row.redacted_at for row in contents] == [None] * len(contents)
     assert shop.outbox.erase(ADA).emails == 1, "what others have too waits for the next erasure"
@@ -117,7 +117,7 @@ def test_emails_that_cannot_be_erased_end_all_the_same_and_stop_no_other(
     with refusing(shop.engine, "outbox_email", condition, code=code):
         end()
     assert set(shop.statuses()) == {"suppressed"}
-    assert [one for one in ids if shop.mail(one).redacted_at] == [ids[-2]]
+    assert [one for one in ids if shop.email_row(one).redacted_at] == [ids[-2]]
     assert shop.outbox.erase(ADA).emails == len(ids) - 1
 
 
@@ -132,7 +132,7 @@ def test_a_worker_waits_for_no_transaction_that_has_locked_the_content(shop: Sho
         finally:
             session.rollback()
     assert shop.status(email_id) == "suppressed"
-    assert shop.mail(email_id).redacted_at is None
+    assert shop.email_row(email_id).redacted_at is None
     assert shop.outbox.erase(ADA).emails == 1
     assert traces(shop, ADA, SAID) == set()
 

@@ -35,7 +35,7 @@ def write(shop: Shop, *to: str, **options: Any) -> int:
 
 
 def words(shop: Shop, email_id: int) -> tuple[str | None, str | None, str]:
-    mail = shop.mail(email_id)
+    mail = shop.email_row(email_id)
     return mail.key, mail.tag, mail.sender
 
 

@@ -58,7 +58,7 @@ def test_a_batch_whose_task_was_lost_goes_back_after_one_lease(shop: Shop, ahead
     assert rescue_seconds(shop) <= LEASE
     shop.later(LEASE + 1)
     swept(shop)
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.crashes) == (Status.PENDING, 0)
 
 
@@ -76,7 +76,7 @@ def test_a_batch_whose_worker_died_is_rescued_after_two_leases(shop: Shop, ahead
         assert shop.status(email.id) is Status.SENDING
         shop.later(LEASE + 1)
         swept(shop)
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.unknown_token) == (Status.PENDING, made.token)
 
 

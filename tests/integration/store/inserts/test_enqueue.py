@@ -20,7 +20,7 @@ def test_an_email_commits_with_its_business_row(shop: Shop) -> None:
         shop.order(session)
         email = shop.outbox.enqueue(message(), session=session)
         session.commit()
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert shop.count(shop.orders) == 1
     assert (row.status, row.message_id) == (Status.PENDING, email.message_id)
 

@@ -91,7 +91,7 @@ def test_what_was_sent_is_recorded_when_its_row_is_free(
         motion.shop.later(60)
         motion.beat()
     assert [shop.status(i) for i in ids] == [Status.SENT] * 6
-    assert (shop.mail(ids[1]).attempts, shop.mail(ids[1]).unknown_count) == (1, 0)
+    assert (shop.email_row(ids[1]).attempts, shop.email_row(ids[1]).unknown_count) == (1, 0)
     assert set(catcher.copies().values()) == {1}
     assert shop.count(shop.tables.lease) == 0
     assert shop.rows(shop.tables.counter) == []
@@ -127,5 +127,5 @@ def test_no_rescue_overtakes_a_result_that_is_tried_again(shop: Shop) -> None:
         session.rollback()
     assert sweep() == 0
     assert not record_last(database, made.token, results, worker=WORKER).locked
-    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.SENT, 0)
+    assert (shop.status(email.id), shop.email_row(email.id).unknown_count) == (Status.SENT, 0)
     assert shop.count(shop.tables.lease) == 0

@@ -133,7 +133,7 @@ def test_no_batch_gives_way_to_emails_that_are_locked(shop: Shop, workers: Shops
     locked = [worker.enqueue(f"a@{name}", priority=URGENT, tag="locked").id for name in names]
     worker.later(LONG)  # no process has claimed them for long
     lanes = worker.runtime.lanes
-    shared = shop.mail(locked[0]).lane
+    shared = shop.email_row(locked[0]).lane
 
     def looks() -> list[bool]:
         return [

@@ -240,7 +240,7 @@ def test_a_lease_that_was_locked_is_judged_one_lease_after_it_is_free(
     assert judge(shop) == 0
     shop.later(10)
     assert judge(shop) == 1
-    assert shop.mail(email.id).crashes == 1
+    assert shop.email_row(email.id).crashes == 1
 
 
 def test_a_lease_that_another_sweep_locks_for_a_moment_is_judged_at_once(shop: Shop) -> None:

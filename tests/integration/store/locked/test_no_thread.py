@@ -79,7 +79,7 @@ def test_it_is_written_when_the_row_is_free(
     with locked(shop, motion, catcher, email, told):
         assert shop.status(email) is Status.SENDING
     assert motion.shop.runtime.unrecorded.wait(PATIENCE)
-    assert (shop.status(email), shop.mail(email).unknown_count) == (Status.SENT, 0)
+    assert (shop.status(email), shop.email_row(email).unknown_count) == (Status.SENT, 0)
     assert shop.count(shop.tables.lease) == 0
     assert set(catcher.copies().values()) == {1}
 

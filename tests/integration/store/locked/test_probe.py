@@ -126,7 +126,7 @@ def test_a_prober_that_died_keeps_no_other_away_while_its_email_cannot_be_judged
         for _ in range(2):  # the lease runs out; one lease later the email would be judged
             worker.later(LEASE + 1)
             assert in_time(lambda: probes(worker), session) == []
-        assert shop.mail(first.id).token == made.token
+        assert shop.email_row(first.id).token == made.token
         (again,) = in_time(lambda: probes(worker), session)
         (row,) = shop.rows(shop.tables.breaker)
-        assert (shop.mail(suspect.id).token, row.prober) == (again.token, again.token)
+        assert (shop.email_row(suspect.id).token, row.prober) == (again.token, again.token)

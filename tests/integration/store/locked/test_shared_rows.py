@@ -171,7 +171,7 @@ def test_nobody_waits_for_the_first_mark_of_a_host_that_vanished(shop: Shop) -> 
     shop.sending(email.id)
     with shop.session() as session:
         rescuing = session.connection(execution_options=OURS)
-        token = shop.mail(email.id).token
+        token = shop.email_row(email.id).token
         prepare_mark(shop.database, [token])
         put_if_free(rescuing, shop.database, CRASHING, email.id)
         assert in_time(shop.rescue, session) == 1

@@ -65,7 +65,7 @@ def test_a_withdrawal_that_is_not_committed_holds_up_one_email_and_not_its_batch
         motion.beat()
     assert shop.status(ids[6]) is (Status.CANCELLED if commits else Status.SENT)
     assert shop.count(shop.tables.lease) == 0
-    assert shop.mail(ids[6]).crashes == 0
+    assert shop.email_row(ids[6]).crashes == 0
     assert set(catcher.copies().values()) == {1}
     assert shop.rows(shop.tables.counter) == []
 
@@ -97,7 +97,7 @@ def test_no_step_of_a_worker_or_a_sweep_waits_for_a_row(
     ids = [shop.enqueue(address).id for address in addresses(6)]
     made = worker.started()
     worker.open(made.token, *ids[:4])
-    soon = utc(shop.mail(ids[0]).created_at) + timedelta(hours=1)
+    soon = utc(shop.email_row(ids[0]).created_at) + timedelta(hours=1)
     waiting = [shop.enqueue(expires_at=soon).id for _ in range(3)]
     over = [shop.enqueue().id for _ in range(40)]
     with shop.session() as session:
@@ -132,7 +132,7 @@ def test_a_result_whose_row_is_locked_is_kept_and_written_when_it_is_free(
         assert motion.shop.runtime.unrecorded.wait(PATIENCE)
     assert shop.status(ids[1]) is Status.SENT
     assert shop.count(shop.tables.lease) == 0
-    assert (shop.mail(ids[1]).attempts, shop.mail(ids[1]).unknown_count) == (1, 0)
+    assert (shop.email_row(ids[1]).attempts, shop.email_row(ids[1]).unknown_count) == (1, 0)
     assert set(catcher.copies().values()) == {1}
     assert shop.rows(shop.tables.counter) == []
 

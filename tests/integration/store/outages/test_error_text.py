@@ -78,4 +78,4 @@ def test_nor_does_the_error_that_it_led_to(shop: Shop, path: str) -> None:
 
 def test_the_message_has_the_person(shop: Shop) -> None:
     """So the test above can fail: the address does reach the database."""
-    assert shop.mail(shop.enqueue(PERSON).id).recipient == message(PERSON)["To"]
+    assert shop.email_row(shop.enqueue(PERSON).id).recipient == message(PERSON)["To"]

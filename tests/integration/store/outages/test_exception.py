@@ -161,7 +161,7 @@ def test_an_error_while_a_reply_is_weighed_leaves_what_the_server_said_to_each_r
         with monkeypatch.context() as patch:
             patch.setattr(Watch, "note", failing)
             try_all(shop, RuntimeError)
-        row = shop.mail(email.id)
+        row = shop.email_row(email.id)
         assert (row.status, row.attempts, row.crashes, row.unknown_count) == ("pending", 0, 0, 0)
         assert list(shop.recipients(email.id).values()) == ["sent", "pending"]
         try_all(shop, RuntimeError)

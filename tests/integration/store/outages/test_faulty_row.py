@@ -43,7 +43,7 @@ def test_a_faulty_row_keeps_no_other_of_its_claim_nor_of_another(
     with refusing(shop.engine, "outbox_email", f"OLD.id = {faulty.id}"):
         assert shop.rescue() == 1
         assert statuses(shop, emails + others) == {Status.PENDING}
-        assert shop.mail(faulty.id).token == made.token
+        assert shop.email_row(faulty.id).token == made.token
         assert [row.token for row in shop.rows(shop.tables.lease)] == [made.token]
         (line,) = told(caplog)
         assert f"email {faulty.id} first" in line

@@ -118,7 +118,7 @@ def test_of_several_recipients_nobody_is_forgotten_and_nobody_gets_a_second_copy
     assert on_replica
     assert set(catcher.copies().values()) == {1}
     sending.rescue()
-    assert (sending.status(email.id), sending.mail(email.id).crashes) == (Status.PENDING, 0)
+    assert (sending.status(email.id), sending.email_row(email.id).crashes) == (Status.PENDING, 0)
     drain(sending.runtime)
     assert sending.recipients(email.id) == {first: "sent", second: "sent"}
     assert set(catcher.copies().values()) == {1}

@@ -65,7 +65,7 @@ def test_a_result_counts_as_written_only_if_it_is(shop: Shop, ids: list[int], pl
     assert shop.count(shop.tables.attempt) == 1
     assert listener.told == [ids[0]]
     assert [shop.status(i) for i in ids[1:] if i != faulty] == [PENDING] * (MANY - 2)
-    assert shop.mail(faulty).token == token
+    assert shop.email_row(faulty).token == token
 
 
 def test_the_others_are_rescued_and_each_is_counted_once(
@@ -93,7 +93,7 @@ def test_the_others_are_claimed(shop: Shop, ids: list[int]) -> None:
         assert sweep(shop.runtime, lambda _: None) == MANY - 2
     assert [shop.status(i) for i in ids] == [PENDING, CLAIMED, PENDING] + [CLAIMED] * 6
     (lease,) = {row.token for row in shop.rows(shop.tables.lease)}
-    assert {shop.mail(i).token for i in ids} == {lease, None}
+    assert {shop.email_row(i).token for i in ids} == {lease, None}
 
 
 def test_a_batch_full_of_them_keeps_nothing_behind_it(shop: Shop, ids: list[int]) -> None:

@@ -33,8 +33,8 @@ def test_the_others_are_rescued(shop: Shop, ids: list[int]) -> None:
     with refusing(shop.engine, "outbox_email", f"OLD.id < {ids[FAULTY]}", code=code):
         shop.rescue()
         assert [shop.status(i) for i in ids] == [CLAIMED] * FAULTY + [PENDING] * WELL
-    assert {shop.mail(i).crashes for i in ids[:FAULTY]} == {0}
-    assert {shop.mail(i).crashes for i in ids[FAULTY:]} == {1}
+    assert {shop.email_row(i).crashes for i in ids[:FAULTY]} == {0}
+    assert {shop.email_row(i).crashes for i in ids[FAULTY:]} == {1}
 
 
 def test_the_others_are_given_back_at_the_end_of_a_batch(shop: Shop, ids: list[int]) -> None:
@@ -73,7 +73,7 @@ def test_a_lane_of_which_no_email_can_be_claimed_keeps_no_other(
         assert shop.status(others[0].id) is CLAIMED
         assert "could not" in caplog.text
     assert {shop.status(i) for i in faulty} == {PENDING}
-    tokens = {shop.mail(email.id).token for email in others} - {None}
+    tokens = {shop.email_row(email.id).token for email in others} - {None}
     assert tokens == {lease.token for lease in shop.rows(shop.tables.lease)}
 
 

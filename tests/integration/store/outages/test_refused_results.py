@@ -54,7 +54,7 @@ def test_results_that_were_kept_behind_a_batch_are_recorded(
     assert [shop.status(i) for i in ids] == expected
     assert crashes(shop) == {0}
     shop.rescue()  # nobody knows any more that it was sent
-    assert [shop.mail(i).unknown_count for i in ids] == [int(i == ids[place]) for i in ids]
+    assert [shop.email_row(i).unknown_count for i in ids] == [int(i == ids[place]) for i in ids]
     assert shop.status(ids[place]) is PENDING
     assert shop.count(shop.tables.lease) == 0
 
@@ -114,7 +114,7 @@ def test_recipients_that_wait_for_the_next_transaction_go_back_uncharged(
     assert set(shop.recipients(several).values()) == {"sent", "pending"}
     shop.rescue()
     motion.beat()
-    assert (shop.status(several), shop.mail(several).unknown_count) == (SENT, 0)
+    assert (shop.status(several), shop.email_row(several).unknown_count) == (SENT, 0)
     assert [mail.recipients for mail in catcher.emails].count(("c@x.example",)) == 1
 
 
@@ -135,7 +135,7 @@ def test_recipients_who_wait_beside_a_refused_result_of_their_own_email_are_in_d
         motion.work()
     assert shop.status(several) is SENDING
     shop.rescue()
-    assert shop.mail(several).unknown_count == 1
+    assert shop.email_row(several).unknown_count == 1
 
 
 @pytest.fixture

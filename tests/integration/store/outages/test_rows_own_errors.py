@@ -257,7 +257,7 @@ def test_the_others_are_rescued_of_its_lease_and_of_another(shop: Shop, code: st
         assert [shop.status(i) for i in ids] == [PENDING, SENDING, PENDING, PENDING, PENDING]
         assert [shop.status(i) for i in more] == [PENDING] * 2
     assert shop.rescue() == 1
-    assert shop.mail(ids[1]).unknown_count == 1
+    assert shop.email_row(ids[1]).unknown_count == 1
 
 
 def test_a_lease_whose_own_row_fails_keeps_no_other(

@@ -56,7 +56,7 @@ def test_one_that_is_refused_is_charged_a_crash_so_that_it_ends(
             motion.work()
         assert shop.status(email.id) is Status.CLAIMED
         shop.rescue()
-        assert shop.mail(email.id).crashes == 1
+        assert shop.email_row(email.id).crashes == 1
 
 
 def test_a_table_that_fails_is_not_asked_for_each_email(shop: Shop) -> None:

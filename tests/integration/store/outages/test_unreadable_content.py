@@ -62,11 +62,11 @@ def test_the_emails_beside_it_are_sent_and_it_is_charged_a_crash(
     shop = shops.open(MAIL_PORT=catcher.port, **settings)
     ids = [shop.enqueue(address).id for address in addresses(4)]
     motion = Motion(shop=shop)
-    content = shop.mail(ids[1]).content_id
+    content = shop.email_row(ids[1]).content_id
     with ThreadPoolExecutor(1) as pool, broken(shop, content):
         pool.submit(work, motion).result(PATIENCE)
         assert [shop.status(i) for i in ids] == [SENT] + [PENDING] * 3
-        assert [shop.mail(i).crashes for i in ids] == [0, 1, 0, 0]
+        assert [shop.email_row(i).crashes for i in ids] == [0, 1, 0, 0]
         for _ in range(3):
             shop.later(3600)
             pool.submit(work, motion).result(PATIENCE)

@@ -135,7 +135,7 @@ def test_an_email_that_ended_otherwise_since_it_was_read_is_left(shop: Shop) -> 
     """It was sent when it was read; a person's correction has made it younger or older since."""
     failed = in_status(shop, Status.FAILED)
     shop.later(20 * DAY)
-    now = shop.mail(failed).finished_at
+    now = shop.email_row(failed).finished_at
     horizons = dict.fromkeys(FINISHED, now) | {Status.FAILED: now.replace(year=2000)}
     gone = shop.database.run(lambda c: remove(c, shop.database, [failed], horizons))
     assert gone == frozenset()

@@ -57,7 +57,7 @@ def test_the_body_goes_first_and_the_record_later(shop: Shop) -> None:
     assert bared(shop, 3 * DAY) == 0
     shop.later(10)
     assert bared(shop, 3 * DAY) == 1
-    row = shop.mail(email_id)
+    row = shop.email_row(email_id)
     assert (bodies(shop), row.headers, row.merge) == ({email_id: b""}, b"", None)
     assert row.redacted_at is not None
     assert (row.key, row.size > 0, shop.count(shop.tables.attempt)) == ("order-1", True, 1)

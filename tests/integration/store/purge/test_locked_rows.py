@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from math import inf
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from outbox.domain import fleet
 from outbox.domain.figures.spans import MINUTE
 from outbox.store.jobs import forget as jobs
 from outbox.store.rollup.fold import EVERY, fold
-from outbox.worker.fold import fold_tallies
+from outbox.worker.fold import FOLD, fold_tallies
 from outbox.worker.purge import purge_all, purge_briefly
 from tests.integration.store.locks import OURS, in_time
 from tests.integration.store.purge.test_purge_run import DAY, withdrawn
@@ -91,7 +90,7 @@ def test_a_fold_leaves_the_tallies_to_the_next_one(
 ) -> None:
     def fold_again() -> Any:
         shop.later(EVERY + 1)
-        shop.runtime.folds_after = -inf
+        shop.runtime.seldom.forget(FOLD)
         fold_tallies(shop.runtime)
 
     tallied(shop, 1)

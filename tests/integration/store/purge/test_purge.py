@@ -135,20 +135,20 @@ def test_purge_and_an_enqueue_that_reuses_a_content_at_once_lose_neither(shop: S
 
 @pytest.mark.each_driver
 def test_waiting_emails_end_when_their_time_has_passed(shop: Shop) -> None:
-    start = utc(shop.mail(shop.enqueue().id).created_at)
+    start = utc(shop.email_row(shop.enqueue().id).created_at)
     soon = shop.enqueue(expires_at=start + timedelta(seconds=60))
     later = shop.enqueue(expires_at=start + timedelta(seconds=600))
     assert expire(shop.database) == 0
     shop.later(61)
     assert expire(shop.database) == 1
-    row = shop.mail(soon.id)
+    row = shop.email_row(soon.id)
     assert (row.status, row.due_at) == (Status.EXPIRED, None)
     assert row.finished_at is not None
     assert shop.status(later.id) is Status.PENDING
 
 
 def test_an_email_in_doubt_whose_time_has_passed_is_unknown_and_not_expired(shop: Shop) -> None:
-    start = utc(shop.mail(shop.enqueue().id).created_at)
+    start = utc(shop.email_row(shop.enqueue().id).created_at)
     email = shop.enqueue(expires_at=start + timedelta(seconds=600))
     made = shop.started()
     shop.open(made.token, email.id)
@@ -159,7 +159,7 @@ def test_an_email_in_doubt_whose_time_has_passed_is_unknown_and_not_expired(shop
 
 
 def test_a_claimed_email_is_not_expired_under_its_worker(shop: Shop) -> None:
-    start = utc(shop.mail(shop.enqueue().id).created_at)
+    start = utc(shop.email_row(shop.enqueue().id).created_at)
     email = shop.enqueue(expires_at=start + timedelta(seconds=60))
     shop.started()
     shop.later(61)

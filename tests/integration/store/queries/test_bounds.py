@@ -44,8 +44,8 @@ def test_they_are_read_in_every_time_zone_of_a_session(shop: Shop, zone: str) ->
     early, late = shop.enqueue(send_at=FIRST, expires_at=LAST), shop.enqueue(send_at=LAST)
     swept(shop)
     assert (shop.status(early.id), shop.status(late.id)) == (Status.CLAIMED, Status.PENDING)
-    assert shop.mail(late.id).due_at == LAST
-    assert shop.mail(late.id).due_at.utcoffset() != timedelta(0)
+    assert shop.email_row(late.id).due_at == LAST
+    assert shop.email_row(late.id).due_at.utcoffset() != timedelta(0)
 
 
 @pytest.mark.matrix
@@ -62,4 +62,4 @@ def test_an_email_that_was_tried_as_often_as_may_be_ends_and_stops_no_other(
         shop.later(LEASE + 1)
         sweep(shop.runtime, lambda _: None)
     assert shop.status(email.id) is Status.UNKNOWN
-    assert getattr(shop.mail(email.id), column) == MOST_TRIES
+    assert getattr(shop.email_row(email.id), column) == MOST_TRIES

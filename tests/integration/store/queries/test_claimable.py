@@ -112,7 +112,7 @@ def test_a_locked_email_hides_none_behind_it(shops: Shops) -> None:
     (mine,) = swept(shop)
     shop.start(mine.token)
     held = shop.enqueue("u@x.example", tag="narrow", priority=Priority.URGENT)
-    lane = shop.mail(held.id).lane
+    lane = shop.email_row(held.id).lane
     table = shop.tables.email
     with shop.engine.begin() as connection:
         other = update(table).where(table.c.id == held.id).values(lane=f"{lane}@other.example")

@@ -117,5 +117,5 @@ def test_an_innocent_neighbour_does_not_take_the_place_of_a_worse_one(shop: Shop
         if other.id in ids:
             shop.start(made.token)
     shop.rescue()
-    assert shop.mail(other.id).crashes == 2
+    assert shop.email_row(other.id).crashes == 2
     assert told(shop) == [(worse.id, Status.PENDING, 3)]

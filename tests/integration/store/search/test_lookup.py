@@ -135,7 +135,7 @@ def test_an_address_with_the_same_digest_is_no_hit(
     assert (found, rest) == (ours[::-1], None)
     page = shop.outbox.list(recipient="ada@X.example")
     assert [email.id for email in page] == ours[::-1]
-    (third,) = shop.outbox.list(message_id=shop.mail(ours[1] + 1).message_id)
+    (third,) = shop.outbox.list(message_id=shop.email_row(ours[1] + 1).message_id)
     assert third.recipient == "bob@x.example"
 
 

@@ -29,20 +29,20 @@ def refused(shop: Shop, to: str, reply: Reply, server: str = "mx.example:25") ->
 
 
 def needs(shop: Shop, email_id: int) -> tuple[datetime | None, str | None]:
-    row = shop.mail(email_id)
+    row = shop.email_row(email_id)
     return row.attention_at, row.attention_status
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
 def test_moment_and_status_come_and_go_with_the_need(shop: Shop, status: Status) -> None:
     email_id = stuck(shop, status)
-    assert needs(shop, email_id) == (shop.mail(email_id).finished_at, status)
-    assert shop.mail(email_id).finished_at is not None
+    assert needs(shop, email_id) == (shop.email_row(email_id).finished_at, status)
+    assert shop.email_row(email_id).finished_at is not None
     shop.outbox.retry(email_id)
     assert needs(shop, email_id) == (None, None)
     other = stuck(shop, Status.UNKNOWN)
     shop.outbox.resolve(other, "failed")
-    assert needs(shop, other) == (shop.mail(other).finished_at, Status.FAILED)
+    assert needs(shop, other) == (shop.email_row(other).finished_at, Status.FAILED)
 
 
 def test_they_are_listed_in_the_order_in_which_they_came_to_need_a_person(shop: Shop) -> None:

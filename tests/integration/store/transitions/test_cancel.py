@@ -81,7 +81,7 @@ def test_emails_are_withdrawn_by_id_key_or_tag(shop: Shop) -> None:
     assert cancel(shop, tag="news") == 2
     assert cancel(shop, tag="news") == cancel(shop, id=by_id.id) == cancel(shop, key="none") == 0
     for email in (by_id, by_key, *tagged):
-        row = shop.mail(email.id)
+        row = shop.email_row(email.id)
         assert (row.status, row.due_at, row.token) == (Status.CANCELLED, None, None)
         assert row.finished_at is not None
     assert shop.status(other.id) is Status.PENDING
@@ -132,7 +132,10 @@ def test_an_email_in_an_open_window_cannot_be_withdrawn(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     assert cancel(shop, id=email.id) == 0
-    assert (shop.mail(email.id).status, shop.mail(email.id).token) == ("sending", made.token)
+    assert (shop.email_row(email.id).status, shop.email_row(email.id).token) == (
+        "sending",
+        made.token,
+    )
 
 
 def test_a_finished_email_cannot_be_withdrawn(shop: Shop) -> None:
@@ -157,7 +160,7 @@ def test_an_email_in_doubt_that_is_withdrawn_is_unknown_and_not_counted(
     assert cancel(shop, tag="t") == 1
     assert shop.status(email.id) is Status.UNKNOWN
     assert shop.status(other.id) is Status.CANCELLED
-    assert shop.mail(email.id).token is None
+    assert shop.email_row(email.id).token is None
 
 
 def test_an_email_that_a_recipient_has_already_got_ends_sent_when_it_is_withdrawn(
@@ -204,7 +207,7 @@ def test_a_failed_email_is_sent_again_with_fresh_counters(shop: Shop) -> None:
     end = Outcome(status=Status.FAILED, reply=Reply(code=550), attempts_added=3, crashes_added=2)
     shop.record(made.token, [entry(email.id, end, Verdict.FAIL)])
     assert again(shop, email.id) == 1
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.attempts, row.crashes, row.unknown_count) == (Status.PENDING, 0, 0, 0)
     assert row.finished_at is None
     assert len(shop.claim()) == 1
@@ -241,7 +244,7 @@ def test_a_retry_of_an_email_that_is_not_stuck_leaves_its_recipients_alone(shop:
 def test_a_person_settles_an_email_in_doubt_and_its_recipients(shop: Shop, outcome: Status) -> None:
     email_id = partly(shop, a=RecipientStatus.FAILED, b=RecipientStatus.UNKNOWN)
     assert settle(shop, outcome, email_id) == 1
-    row = shop.mail(email_id)
+    row = shop.email_row(email_id)
     assert (row.status, row.unknown_count, row.unknown_token) == (outcome, 0, None)
     assert shop.recipients(email_id) == {"a@x.example": "failed", "b@x.example": outcome.value}
     assert settle(shop, outcome, email_id) == 0

@@ -75,7 +75,7 @@ def test_an_email_is_not_claimed_before_its_time(shop: Shop) -> None:
 def test_a_claim_moves_the_email_out_of_its_own_predicate(shop: Shop) -> None:
     email = shop.enqueue()
     (made,) = shop.claim()
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.token, row.due_at) == (Status.CLAIMED, made.token, None)
     assert shop.claim() == []
 

@@ -78,7 +78,7 @@ def test_a_damaged_content_fails_alone_and_the_rest_goes_on(
 ) -> None:
     emails = [sending.enqueue(f"{name}@x.example") for name in "abc"]
     content = sending.tables.content
-    damaged = sending.mail(emails[1].id).content_id
+    damaged = sending.email_row(emails[1].id).content_id
     with sending.engine.begin() as connection:
         connection.execute(update(content).where(content.c.id == damaged).values(body=b"torn"))
     drain(sending.runtime)

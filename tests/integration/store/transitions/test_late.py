@@ -45,7 +45,7 @@ def test_a_late_250_for_several_recipients_settles_the_doubt_of_each(
     made = shop.lose(email.id)
     assert set(shop.recipients(email.id).values()) == {"unknown"}
     shop.record(made.token, [several(email.id, RecipientStatus.SENT, other, Status.SENT)])
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.unknown_count, row.unknown_token, row.due_at) == (
         Status.SENT,
         0,
@@ -89,7 +89,7 @@ def test_a_late_250_for_one_of_several_leaves_the_other_in_doubt(
     late = several(email.id, RecipientStatus.SENT, RecipientStatus.PENDING, status)
     shop.record(made.token, [late])
     assert shop.recipients(email.id) == {TWO[0]: "sent", TWO[1]: "unknown"}
-    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.PENDING, 1)
+    assert (shop.status(email.id), shop.email_row(email.id).unknown_count) == (Status.PENDING, 1)
     (again,) = shop.claim()
     batch = shop.start(again.token)
     assert batch is not None
@@ -165,9 +165,9 @@ def test_a_result_that_is_written_again_after_a_lost_reply_is_no_lost_lease(
             shop.record(made.token, results)
 
     record()
-    before = shop.mail(email.id)
+    before = shop.email_row(email.id)
     record()
-    after = shop.mail(email.id)
+    after = shop.email_row(email.id)
     assert (after.status, after.attempts, after.unknown_count) == (
         before.status,
         before.attempts,

@@ -172,9 +172,9 @@ def test_a_stale_workers_250_changes_nothing_of_an_email_never_in_doubt(shop: Sh
 def test_a_late_250_resolves_the_doubt_of_a_rescued_email(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.lose(email.id)
-    assert shop.mail(email.id).unknown_count == 1
+    assert shop.email_row(email.id).unknown_count == 1
     shop.record(made.token, [sent(email.id)])
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.unknown_count, row.due_at) == (Status.SENT, 0, None)
     assert row.finished_at is not None
     assert shop.counter(LOST) == 1
@@ -240,7 +240,7 @@ def test_a_stale_worker_gives_nothing_back(shop: Shop) -> None:
     before = snapshot(shop)
     finish(shop.database, stale.token, [], worker=WORKER)
     assert snapshot(shop) == before
-    assert shop.mail(email.id).token == now.token
+    assert shop.email_row(email.id).token == now.token
 
 
 def test_one_lost_email_of_a_window_does_not_keep_the_others_from_their_record(shop: Shop) -> None:
@@ -275,14 +275,14 @@ def test_a_window_opens_for_no_email_of_another_claim(shop: Shop) -> None:
 
 def test_an_email_that_expired_while_claimed_is_not_opened_and_ends_expired(shop: Shop) -> None:
     first = shop.enqueue()
-    limit = utc(shop.mail(first.id).created_at) + timedelta(seconds=100)
+    limit = utc(shop.email_row(first.id).created_at) + timedelta(seconds=100)
     email = shop.enqueue(expires_at=limit)
     made = shop.started()
     shop.later(101)
     assert shop.open(made.token, first.id, email.id) == {first.id}
     finish(shop.database, made.token, [sent(first.id)], worker=WORKER)
     assert shop.status(email.id) is Status.EXPIRED
-    assert shop.mail(email.id).token is None
+    assert shop.email_row(email.id).token is None
 
 
 def test_finishing_ends_the_lease_and_gives_back_what_is_left_in_its_place(shop: Shop) -> None:

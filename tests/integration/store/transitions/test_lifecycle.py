@@ -31,7 +31,7 @@ Step = Callable[[Shop, int], object]
 
 
 def token(shop: Shop, email_id: int) -> Any:
-    return shop.mail(email_id).token
+    return shop.email_row(email_id).token
 
 
 def end(status: Status, **values: object) -> Step:
@@ -101,7 +101,7 @@ def again(shop: Shop, email_id: int) -> None:
 
 def late(shop: Shop, email_id: int) -> None:
     """The lost worker's 250 comes after all."""
-    shop.record(shop.mail(email_id).unknown_token, [sent(email_id)])
+    shop.record(shop.email_row(email_id).unknown_token, [sent(email_id)])
 
 
 def crashes(shop: Shop, email_id: int) -> None:
@@ -189,7 +189,7 @@ def test_the_statements_make_every_step_of_the_lifecycle(
     shop: Shop, arrow: tuple[Status, Status], way: tuple[Step, ...]
 ) -> None:
     several = part in way
-    start = utc(shop.mail(shop.enqueue(priority="bulk").id).created_at)
+    start = utc(shop.email_row(shop.enqueue(priority="bulk").id).created_at)
     to = ("a@x.example", "b@x.example") if several else ("a@x.example",)
     email = shop.enqueue(*to, expires_at=start + timedelta(seconds=900))
     for step in way[:-1]:

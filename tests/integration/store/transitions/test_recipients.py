@@ -31,7 +31,7 @@ def test_recipients_over_the_servers_limit_go_with_the_next_transaction(
         ("c@x.example", "d@x.example"),
     ]
     assert len({mail.content for mail in catcher.emails}) == 1
-    row = sending.mail(email.id)
+    row = sending.email_row(email.id)
     assert (row.status, row.attempts, row.unknown_count) == ("sent", 1, 0)
     assert set(sending.recipients(email.id).values()) == {"sent"}
 
@@ -50,7 +50,7 @@ def test_who_was_put_off_beside_the_rest_is_tried_again_alone(
     email = sending.enqueue("a@x.example", "b@x.example", "c@x.example")
     drain(sending.runtime)
     assert [mail.recipients for mail in catcher.emails] == [("a@x.example",), ("c@x.example",)]
-    assert sending.mail(email.id).status == "pending"
+    assert sending.email_row(email.id).status == "pending"
     assert sending.recipients(email.id) == {
         "a@x.example": "sent",
         "b@x.example": "pending",
@@ -60,7 +60,7 @@ def test_who_was_put_off_beside_the_rest_is_tried_again_alone(
     sending.later(3600)
     drain(sending.runtime)
     assert catcher.emails[-1].recipients == ("b@x.example",)
-    assert sending.mail(email.id).status == "sent"
+    assert sending.email_row(email.id).status == "sent"
 
 
 def test_the_outcomes_so_far_are_committed_before_the_rest_is_sent(

@@ -55,7 +55,7 @@ def test_a_sent_email_is_recorded_with_its_attempt(shop: Shop) -> None:
     email = shop.enqueue()
     made = shop.sending(email.id)
     shop.record(made.token, [sent(email.id)])
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.token, row.due_at, row.attempts) == (Status.SENT, None, None, 1)
     assert row.finished_at is not None
     (log,) = shop.rows(shop.tables.attempt)
@@ -81,7 +81,7 @@ def test_what_is_too_long_for_the_log_is_cut(shop: Shop) -> None:
 def test_an_email_that_was_put_off_waits_for_its_backoff(shop: Shop) -> None:
     email = shop.enqueue()
     attempt(shop, ("a@customers.example", Verdict.RETRY, 451))
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.attempts, row.crashes) == (Status.PENDING, 1, 0)
     assert shop.claim() == []
     shop.later(16)  # half of thirty seconds, and no more
@@ -93,7 +93,7 @@ def test_an_email_that_a_halt_gave_back_is_uncharged_and_in_no_log(shop: Shop) -
     made = shop.sending(email.id)
     end = Outcome(status=Status.PENDING, reply=Reply(code=421))
     shop.record(made.token, [entry(email.id, end, Verdict.HALT)])
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.attempts, row.crashes) == (Status.PENDING, 0, 0)
     assert row.due_at == row.created_at
     assert shop.count(shop.tables.attempt) == 0
@@ -105,7 +105,7 @@ def test_an_email_given_back_keeps_the_place_of_its_send_at(shop: Shop) -> None:
     made = shop.sending(email.id)
     end = Outcome(status=Status.PENDING, reply=Reply(code=421))
     shop.record(made.token, [entry(email.id, end, Verdict.HALT)])
-    assert utc(shop.mail(email.id).due_at) == moment
+    assert utc(shop.email_row(email.id).due_at) == moment
 
 
 def test_a_recipient_who_has_the_email_is_never_written_to_again(shop: Shop) -> None:
@@ -118,7 +118,7 @@ def test_a_recipient_who_has_the_email_is_never_written_to_again(shop: Shop) -> 
     again = attempt(shop, ("b@x.example", Verdict.FAIL, 550))
     assert again.envelope.recipients == ("b@x.example",)
     assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "failed"}
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.attempts) == (Status.SENT, 2)
 
 
@@ -156,11 +156,11 @@ def test_a_doubt_of_several_recipients_is_recorded_for_each(shop: Shop) -> None:
     email = shop.enqueue(*TWO)
     attempt(shop, ("a@x.example", Verdict.UNKNOWN, 0), ("b@x.example", Verdict.FAIL, 550))
     assert shop.recipients(email.id) == {"a@x.example": "unknown", "b@x.example": "failed"}
-    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.PENDING, 1)
+    assert (shop.status(email.id), shop.email_row(email.id).unknown_count) == (Status.PENDING, 1)
     shop.later(86_400)
     attempt(shop, ("a@x.example", Verdict.SENT, 250))
     assert shop.recipients(email.id) == {"a@x.example": "sent", "b@x.example": "failed"}
-    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.SENT, 0)
+    assert (shop.status(email.id), shop.email_row(email.id).unknown_count) == (Status.SENT, 0)
 
 
 def test_an_email_in_doubt_that_is_refused_afterwards_is_unknown_and_not_failed(shop: Shop) -> None:

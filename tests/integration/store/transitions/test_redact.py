@@ -32,14 +32,14 @@ ENDS = {
 
 def body(shop: Shop, email_id: int) -> tuple[bytes, bytes, str | None]:
     """Return all that the table has of a message: content, own headers, and values."""
-    row, content = shop.mail(email_id), shop.tables.content
+    row, content = shop.email_row(email_id), shop.tables.content
     (stored,) = shop.rows(content, content.c.id == row.content_id)
     return stored.body, row.headers, row.merge
 
 
 def is_bare(shop: Shop, email_id: int) -> bool:
     """Whether nothing of the message is left; the row and its content must agree on that."""
-    row, content = shop.mail(email_id), shop.tables.content
+    row, content = shop.email_row(email_id), shop.tables.content
     (stored,) = shop.rows(content, content.c.id == row.content_id)
     bare = body(shop, email_id) == (b"", b"", None)
     assert bare == (row.redacted_at is not None) == (stored.redacted_at is not None)
@@ -54,7 +54,7 @@ def test_the_body_goes_with_the_end_whatever_it_is_and_with_nothing_else(
 ) -> None:
     """An email in doubt keeps it, even where it has ended unknown: a person may send it again."""
     way, target = ENDS[case]
-    start = utc(shop.mail(shop.enqueue(priority="bulk").id).created_at)
+    start = utc(shop.email_row(shop.enqueue(priority="bulk").id).created_at)
     to = ("a@x.example", "b@x.example") if part in way else ("a@x.example",)
     email = shop.enqueue(*to, expires_at=start + timedelta(seconds=900), **ONCE)
     _walk(shop, email.id, way)
@@ -85,7 +85,7 @@ def test_the_code_arrives_and_is_nowhere_afterwards(sending: Shop, catcher: Catc
 def test_a_redacted_content_is_never_read_as_an_empty_one(shop: Shop) -> None:
     bare, whole = shop.enqueue(**ONCE).id, shop.enqueue().id
     shop.outbox.cancel_now(bare)
-    ids = [shop.mail(email_id).content_id for email_id in (bare, whole)]
+    ids = [shop.email_row(email_id).content_id for email_id in (bare, whole)]
     assert set(shop.database.read(lambda c: contents.read(c, shop.database, ids))) == {ids[1]}
 
 

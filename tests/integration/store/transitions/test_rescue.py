@@ -52,7 +52,7 @@ def test_a_lease_that_never_started_is_given_back_uncharged_at_once(shop: Shop) 
     shop.claim()
     shop.later(LEASE + 1)
     assert judge(shop) == 1
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.token) == (Status.PENDING, None)
     assert (row.attempts, row.crashes, row.unknown_count) == (0, 0, 0)
     assert row.due_at == row.created_at
@@ -81,7 +81,7 @@ def test_claimed_emails_of_a_lost_worker_are_charged_a_delivery_and_no_attempt(s
     shop.started()
     assert shop.rescue() == 1
     for email_id in ids:
-        row = shop.mail(email_id)
+        row = shop.email_row(email_id)
         assert (row.status, row.token) == (Status.PENDING, None)
         assert (row.attempts, row.crashes, row.unknown_count) == (0, 1, 0)
     assert shop.count(shop.tables.attempt) == 0
@@ -93,11 +93,11 @@ def test_an_email_in_an_open_window_is_in_doubt_and_sent_again_after_a_backoff(s
     made = shop.started()
     shop.open(made.token, email.id)
     assert shop.rescue() == 1
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.token, row.unknown_token) == (Status.PENDING, None, made.token)
     assert (row.attempts, row.crashes, row.unknown_count) == (1, 1, 1)
-    assert utc(row.due_at) - utc(shop.mail(waiting.id).due_at) > timedelta(seconds=10)
-    assert shop.mail(waiting.id).unknown_count == 0
+    assert utc(row.due_at) - utc(shop.email_row(waiting.id).due_at) > timedelta(seconds=10)
+    assert shop.email_row(waiting.id).unknown_count == 0
     assert shop.counter(UNKNOWN) == 1
 
 
@@ -106,7 +106,7 @@ def test_a_rescued_email_waits_as_the_settings_say(shops: Shops) -> None:
     email = shop.enqueue()
     shop.sending(email.id)
     shop.rescue()
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     with shop.engine.connect() as connection:
         now = utc(connection.execute(select(shop.database.now())).scalar_one())
     assert timedelta(seconds=4_000) < utc(row.due_at) - now <= timedelta(seconds=5_000)
@@ -127,7 +127,7 @@ def test_an_email_in_doubt_under_hold_waits_for_a_person(shops: Shops, where: st
     shop = shops.open(OUTBOX_ON_UNKNOWN="hold" if where == "setting" else "resend")
     email = shop.enqueue(on_unknown="hold" if where == "mail" else None)
     shop.lose(email.id)
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.unknown_count, row.attempts, row.due_at) == (Status.UNKNOWN, 1, 1, None)
     assert row.finished_at is not None
 
@@ -143,12 +143,12 @@ def test_the_third_doubt_is_the_last(shop: Shop) -> None:
     email = shop.enqueue()
     for unknown_count in (1, 2):
         shop.lose(email.id)
-        assert (shop.mail(email.id).unknown_count, shop.status(email.id)) == (
+        assert (shop.email_row(email.id).unknown_count, shop.status(email.id)) == (
             unknown_count,
             Status.PENDING,
         )
     shop.lose(email.id)
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.unknown_count, row.attempts, row.crashes) == (Status.UNKNOWN, 3, 3, 3)
     assert shop.claim() == []
 
@@ -162,7 +162,7 @@ def test_an_email_whose_workers_keep_dying_fails_at_its_bound_of_deliveries(shop
         assert shop.status(email.id) is Status.PENDING
     shop.started()
     shop.rescue()
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.crashes, row.attempts, row.token) == (Status.FAILED, 3, 0, None)
     assert row.finished_at is not None
 
@@ -217,7 +217,7 @@ def test_only_recipients_without_an_outcome_are_in_doubt(shop: Shop) -> None:
         "b@x.example": "failed",
         "c@x.example": "unknown",
     }
-    assert shop.mail(email.id).unknown_count == 1
+    assert shop.email_row(email.id).unknown_count == 1
 
     shop.later(86_400)
     (again,) = shop.claim()
@@ -230,11 +230,11 @@ def test_only_recipients_without_an_outcome_are_in_doubt(shop: Shop) -> None:
 
 
 def test_an_email_that_expired_with_its_lost_worker_ends_expired(shop: Shop) -> None:
-    start = utc(shop.mail(shop.enqueue(send_at=None).id).created_at)
+    start = utc(shop.email_row(shop.enqueue(send_at=None).id).created_at)
     email = shop.enqueue(expires_at=start + timedelta(seconds=LEASE))
     shop.started()
     shop.rescue()
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.crashes) == (Status.EXPIRED, 1)
 
 

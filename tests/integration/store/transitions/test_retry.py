@@ -113,7 +113,7 @@ def test_an_email_in_doubt_that_a_person_sends_again_ends_unknown_where_it_is_no
 def test_one_that_is_taken_ends_sent(shop: Shop, to: tuple[str, ...]) -> None:
     email_id = in_doubt(shop, *to)
     judged(shop, Verdict.SENT)
-    row = shop.mail(email_id)
+    row = shop.email_row(email_id)
     assert (row.status, row.unknown_count, row.attempts) == (Status.SENT, 0, 1)
     assert set(shop.recipients(email_id).values()) <= {"sent"}
 
@@ -124,27 +124,27 @@ def test_a_retry_makes_room_for_further_doubts(shop: Shop) -> None:
     for _ in range(MAX_UNKNOWN):
         shop.lose(email.id)
     for _ in range(2):
-        assert (shop.mail(email.id).unknown_count, shop.status(email.id)) == (
+        assert (shop.email_row(email.id).unknown_count, shop.status(email.id)) == (
             MAX_UNKNOWN,
             Status.UNKNOWN,
         )
         assert len(shop.database.run(lambda c: retry(c, shop.database, [email.id]))) == 1
-        row = shop.mail(email.id)
+        row = shop.email_row(email.id)
         assert (row.unknown_count, row.attempts, row.crashes) == (1, 0, 0)
         for unknown_count in (2, 3):
             assert shop.status(email.id) is Status.PENDING
             shop.lose(email.id)
-            assert shop.mail(email.id).unknown_count == unknown_count
+            assert shop.email_row(email.id).unknown_count == unknown_count
 
 
 def test_an_email_that_a_person_sends_again_has_its_whole_lifetime_before_it(shop: Shop) -> None:
     email = shop.enqueue()
     judged(shop, Verdict.RETRY)
-    assert shop.mail(email.id).waited > 0
+    assert shop.email_row(email.id).waited > 0
     shop.later(86_400)
     judged(shop, Verdict.FAIL)
     assert len(shop.database.run(lambda c: retry(c, shop.database, [email.id]))) == 1
-    assert shop.mail(email.id).waited == 0
+    assert shop.email_row(email.id).waited == 0
 
 
 def test_a_failed_email_that_a_person_sends_again_is_in_no_doubt(shop: Shop) -> None:
@@ -152,7 +152,7 @@ def test_a_failed_email_that_a_person_sends_again_is_in_no_doubt(shop: Shop) -> 
     judged(shop, Verdict.FAIL)
     told = shop.app.test_cli_runner().invoke(args=["outbox", "retry", str(email.id)]).output
     assert "doubt" not in told
-    assert (shop.status(email.id), shop.mail(email.id).unknown_count) == (Status.PENDING, 0)
+    assert (shop.status(email.id), shop.email_row(email.id).unknown_count) == (Status.PENDING, 0)
 
 
 def test_whom_the_list_bars_no_lost_worker_brings_into_doubt(shop: Shop) -> None:

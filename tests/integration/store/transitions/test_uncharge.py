@@ -257,7 +257,7 @@ def test_a_content_that_is_refused_again_and_again_opens_nothing(shop: Shop) -> 
     ids = enqueued(shop, 2)
     table = shop.tables.email
     with shop.engine.begin() as connection:
-        first = shop.mail(ids[0]).content_id
+        first = shop.email_row(ids[0]).content_id
         connection.execute(update(table).where(table.c.id == ids[1]).values(content_id=first))
     judged(shop, *ids, phase=Phase.DOT)
     assert not reviewed(shop, 2, refusal)

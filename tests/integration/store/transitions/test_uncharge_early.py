@@ -59,7 +59,7 @@ def test_who_was_refused_so_before_the_server_hung_up_is_written_to_again(
     email = to_three(shop)
     hung_up(shop, email, logged=logged)
     judged(shop, *enqueued(shop, 1))
-    due = shop.mail(email).due_at
+    due = shop.email_row(email).due_at
     with shop.engine.begin() as connection:  # nobody knows what the server said to c
         table = shop.tables.recipient
         silent = update(table).where(table.c.address == "c@x.example")
@@ -67,7 +67,7 @@ def test_who_was_refused_so_before_the_server_hung_up_is_written_to_again(
     assert taken_back(shop) == 2
     assert list(shop.recipients(email).values()) == ["pending", "failed", "failed"]
     assert charged(shop) == [("pending", 0)] * 3
-    assert shop.mail(email).due_at == due
+    assert shop.email_row(email).due_at == due
     assert [row.verdict for row in shop.rows(shop.tables.attempt)] == ["halt", "suspect", "halt"]
 
 

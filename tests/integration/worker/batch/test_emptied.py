@@ -61,7 +61,7 @@ def test_a_probe_that_has_lost_its_email_tells_nothing_and_another_follows(
         circuit_breaker.trip(shop.database, name, cause=cause, reason="mail: 421 no")
         shop.later(OPEN_FIRST + 0.1)
         (probe,) = motion.sweep()
-        lost, left = sorted(emails, key=lambda email: shop.mail(email.id).token != probe.token)
+        lost, left = sorted(emails, key=lambda email: shop.email_row(email.id).token != probe.token)
         if is_withdrawn:
             withdraw(shop, lost.id)
         else:
@@ -71,7 +71,7 @@ def test_a_probe_that_has_lost_its_email_tells_nothing_and_another_follows(
         (row,) = shop.rows(shop.tables.breaker)
         assert (row.state, row.failures, row.prober) == (BreakerState.OPEN, 1, None)
         (again,) = motion.sweep()
-        assert shop.mail(left.id).token == again.token
+        assert shop.email_row(left.id).token == again.token
         motion.work()
     assert shop.status(lost.id) == ("cancelled" if is_withdrawn else "suppressed")
     assert shop.status(left.id) == "sent"

@@ -160,7 +160,7 @@ def test_a_task_whose_lease_was_lost_changes_nothing_and_the_others_go_on(
     assert [future.result(SECONDS) for future in done] == [frozenset(), {held.ids[1]}]
     assert shop.status(lost.ids[0]) is Status.SENDING
     assert shop.status(lost.ids[1]) is Status.CLAIMED
-    assert shop.mail(lost.ids[0]).attempts == 0
+    assert shop.email_row(lost.ids[0]).attempts == 0
     assert shop.status(held.ids[0]) is Status.SENT
     assert shop.counter(LOST) == 1
     assert [row.email_id for row in shop.rows(shop.tables.attempt)] == [held.ids[0]]

@@ -65,7 +65,7 @@ def test_an_email_that_expires_while_its_window_is_open_is_not_sent(
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW_SECONDS=900)
     clock = Clock(shop)
     first = shop.enqueue()
-    soon = utc(shop.mail(first.id).created_at) + timedelta(seconds=20)
+    soon = utc(shop.email_row(first.id).created_at) + timedelta(seconds=20)
     last = shop.enqueue("late@customers.example", expires_at=soon)
 
     def slowly(_: str) -> None:

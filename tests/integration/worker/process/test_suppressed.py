@@ -33,7 +33,7 @@ def test_neither_drain_nor_a_worker_speaks_smtp(shop: Shop, catcher: Catcher) ->
     assert motion.beat() == 0
     sweep_and_send(shop.runtime)
     assert motion.claims == []
-    assert (shop.status(email.id), shop.mail(email.id).attempts) == ("pending", 0)
+    assert (shop.status(email.id), shop.email_row(email.id).attempts) == ("pending", 0)
     assert shop.count(shop.tables.lease) == 0
     assert catcher.sessions == 0
 
@@ -42,7 +42,7 @@ def test_what_another_process_claimed_goes_back_uncharged(shop: Shop, catcher: C
     email = shop.enqueue()
     [made] = shop.claim()
     assert not send_batch(shop.runtime, made.token).is_worth_a_sweep
-    row = shop.mail(email.id)
+    row = shop.email_row(email.id)
     assert (row.status, row.attempts, row.crashes) == ("pending", 0, 0)
     assert shop.count(shop.tables.lease) == 0
     assert catcher.sessions == 0

@@ -44,7 +44,7 @@ def test_one_copy_leaves_and_every_recipient_counts_as_sent(
         b"X-Original-To: b@x.example",
         b"X-Original-To: c@x.example",
     ]
-    row = staging.mail(email)
+    row = staging.email_row(email)
     (content,) = staging.rows(staging.tables.content)
     assert rest == row.headers + content.body, "what follows is the email as it is stored"
     assert int(mail.mail_options[0].removeprefix("SIZE=")) == len(mail.content)
@@ -67,7 +67,7 @@ def test_what_befalls_the_address_befalls_every_recipient(
     catcher.reply_to_recipient = lambda address: reply if address == DEV else None
     email = enqueue(staging)
     Motion(shop=staging).beat()
-    row = staging.mail(email)
+    row = staging.email_row(email)
     assert (row.status, row.attempts, catcher.emails) == (status, attempts, ())
     assert set(staging.recipients(email).values()) == {status}
     assert len(staging.recipients(email)) == 4
