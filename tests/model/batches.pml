@@ -131,7 +131,7 @@ inline open_breaker(b) {
 	}
 }
 
-/* outbox.worker.batch.batch_results.Results.record_and_open, outbox.worker.batch.send_window.Window._add_unsent, outbox.worker.batch.result_factory.ResultFactory.give_back */
+/* outbox.worker.batch.batch_results.Results.record_and_open, outbox.worker.batch.send_window.Window._add_unjudged, outbox.worker.batch.result_factory.ResultFactory.give_back */
 inline record(b) {
 	d_step {
 		bat.at == recording ->
@@ -151,7 +151,7 @@ inline record(b) {
 	}
 }
 
-/* outbox.worker.batch.result_factory.ResultFactory.unsent, outbox.domain.delivery.outcome.blamed, outbox.domain.delivery.outcome._put_off */
+/* outbox.worker.batch.result_factory.ResultFactory.unjudged, outbox.domain.delivery.outcome.blamed, outbox.domain.delivery.outcome._put_off */
 inline charge() {
 	printf("      email %d is charged\n", id);
 	promise(in(bad, id) || in(stale, id), innocent_not_charged);
@@ -167,7 +167,7 @@ inline put_behind() {
 	end_or_wait(waited[id] == LIFETIME)
 }
 
-/* outbox.worker.batch.result_factory.ResultFactory.unsent, outbox.domain.scheduling.backoff.passed_over: it never ends by that */
+/* outbox.worker.batch.result_factory.ResultFactory.unjudged, outbox.domain.scheduling.backoff.passed_over: it never ends by that */
 inline pass_over() {
 	printf("      email %d was not tried, and waits\n", id);
 	waited[id] = waited[id] + (waited[id] < LIFETIME);

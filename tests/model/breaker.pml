@@ -100,7 +100,7 @@ inline forgets() {
 	}
 }
 
-/* outbox.domain.delivery.breaker_timing.allowed, outbox.store.queries.sweep.server_limits.ramps */
+/* outbox.domain.delivery.breaker_timing.ramp_limit, outbox.store.queries.sweep.server_limits.ramps */
 inline ramp_ends() {
 	d_step {
 		row.recovering ->

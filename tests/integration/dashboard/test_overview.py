@@ -17,7 +17,7 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.encryption import keys
 from tests.support.shop.shell import stuck
-from tests.support.shop.shop import Shops, message
+from tests.support.shop.shop import LEASE, Shops, message
 
 from . import scene
 from .desk import Desk
@@ -111,9 +111,11 @@ def test_workers_are_shown_with_what_is_wrong_with_them(desk: Desk) -> None:
 
 
 def test_an_email_that_ends_its_workers_is_told_with_a_link_to_it(desk: Desk) -> None:
-    email_id, email = desk.enqueue(message()), desk.shop.tables.email
-    with desk.shop.engine.begin() as connection:
-        connection.execute(sa.update(email).values(crashes=2))
+    shop, email_id = desk.shop, desk.enqueue(message())
+    with shop.engine.begin() as connection:
+        connection.execute(sa.update(shop.tables.email).values(crashes=1))
+    shop.started()
+    shop.later(LEASE * 0.7)
     page = desk.get("/").text
     assert f"email {email_id} was with 2 workers that were lost" in page
     assert f'<a href="/outbox/messages/{email_id}">See the message</a>' in page

@@ -179,12 +179,18 @@ def test_a_server_that_hangs_up_meanwhile_leaves_a_doubt() -> None:
 def test_a_server_that_reads_no_more_is_left_where_other_emails_wait(
     authority: Authority, security: str
 ) -> None:
-    no_size: Script = (GREET, expect("EHLO", "250 scripted.example"), MAIL, RCPT, DATA, freeze)
+    is_still = threading.Event()
+
+    def be_still(dialogue: Dialogue) -> None:
+        is_still.set()
+        freeze(dialogue)
+
+    no_size: Script = (GREET, expect("EHLO", "250 scripted.example"), MAIL, RCPT, DATA, be_still)
     tls = authority.server if security == "tls" else None
     with ScriptedServer(no_size, tls=tls) as server:
         settings = server.settings(security=security, command_timeout=60.0, **authority.trusted)
         connection = Connection(settings)
-        connection.report(lambda: None, lambda: False)
+        connection.report(lambda: None, lambda: not is_still.is_set())
         result = connection.send(envelope(), HUGE, lease_held)
         connection.close()
 
