@@ -50,8 +50,8 @@ class PermitCost:
     """What a window costs: it waits for its permits until every bucket of `required` is open.
 
     The buckets in `charged_anyway` belong to the other domains of emails to several domains. They
-    are charged without a wait; else two lanes would have to be open at the same moment. Their rates
-    are higher than that of the lane's own domain, so they seldom come into debt.
+    are charged without a wait; else two lanes would have to be open at the same moment. Their permits
+    refill sooner than those of the lane's own domain, so they seldom come into debt.
     """
 
     required: Wants
@@ -73,14 +73,21 @@ class Lanes:
     routes: Mapping[str, Mapping[str, Rate]] = field(default_factory=lambda: {"": {}})
 
     def of(self, route: str, recipients: Sequence[str]) -> str:
-        """Return the lane of an email, named by the slowest of its limited domains."""
+        """Return the lane of an email, named by that domain whose permits take longest to refill.
+
+        A domain with many recipients at a higher rate can take longer than one with few at a lower.
+        """
         if not self.domains:
             return route
-        limited = {domain_of(address) for address in recipients} & self.domains.keys()
-        return f"{route}@{min(limited, key=self._pace)}" if limited else route
-
-    def _pace(self, domain: str) -> tuple[float, str]:
-        return -self.domains[domain].interval, domain
+        wanted = Counter(map(domain_of, recipients))
+        seconds = {
+            domain: permits * self.domains[domain].interval
+            for domain, permits in wanted.items()
+            if domain in self.domains
+        }
+        if not seconds:
+            return route
+        return f"{route}@{min(seconds, key=lambda domain: (-seconds[domain], domain))}"
 
     def is_limited(self, lane: str) -> bool:
         """Return whether a lane is that of a domain with a rate."""

@@ -24,9 +24,11 @@ ROUTED = Lanes(domains={"gmail.com": GMAIL}, routes={"": {}, "news": {"server:se
         (["a@sub.gmail.com"], ""),
         (["a@gmail.com", "a@x.example", "b@yahoo.com"], "@yahoo.com"),
         (["b@same.example", "a@gmail.com", "a@yahoo.com"], "@same.example"),
+        (["a@yahoo.com", "a@gmail.com", "b@gmail.com", "c@gmail.com"], "@yahoo.com"),
+        (["a@yahoo.com", *(f"{n}@gmail.com" for n in range(5))], "@gmail.com"),
     ],
 )
-def test_an_email_waits_in_the_lane_of_its_slowest_limited_domain(
+def test_an_email_waits_in_the_lane_of_the_domain_that_takes_longest(
     recipients: list[str], lane: str
 ) -> None:
     assert LANES.of("", recipients) == lane
