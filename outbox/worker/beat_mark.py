@@ -49,7 +49,9 @@ def note_task(runtime: Runtime) -> None:
         return
     try:
         beat.note_task(runtime.database)
-    except SQLAlchemyError as error:
+    except BaseException as error:
         runtime.seldom.forget(TASK)
+        if not isinstance(error, SQLAlchemyError):
+            raise
         if not is_outage(error):
             _log.warning("outbox: a task's mark was not left (%s)", describe(error))

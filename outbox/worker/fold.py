@@ -25,8 +25,12 @@ def fold_tallies(runtime: Runtime, *, is_idle: bool = False) -> None:
     """
     if not runtime.seldom.is_due(FOLD, IDLE_EVERY if is_idle else fold.EVERY):
         return
+    is_full = False
     try:
-        if fold.fold(runtime.database):
-            runtime.seldom.forget(FOLD)  # more is left
+        is_full = fold.fold(runtime.database)
     except Exception as error:  # noqa: BLE001  (figures are read from the tallies, too)
         _log.warning("outbox: the figures were not summed up (%s)", describe(error))
+    if is_full:
+        runtime.seldom.forget(FOLD)  # more is left
+    else:
+        runtime.seldom.note(FOLD)  # a slow one is not repeated at once

@@ -133,7 +133,8 @@ def ended_outcome(state: EmailState, result: Transaction) -> Outcome:
     return Outcome(
         status=end_status(
             Status.FAILED,
-            in_doubt=bool(state.doubtful) or RecipientStatus.UNKNOWN in state.settled,
+            in_doubt=bool(state.unknown_count or state.doubtful)
+            or RecipientStatus.UNKNOWN in state.settled,
             has_copy=RecipientStatus.SENT in state.settled,
         ),
         reply=result.reply,

@@ -50,8 +50,8 @@ class PermitCost:
     """What a window costs: it waits for its permits until every bucket of `required` is open.
 
     The buckets in `charged_anyway` belong to the other domains of emails to several domains. They
-    are charged without a wait; else two lanes would have to be open at the same moment. Their permits
-    refill sooner than those of the lane's own domain, so they seldom come into debt.
+    are charged without a wait; else two lanes would have to be open at the same moment. They refill
+    sooner than that of the lane's own domain, so they seldom come into debt.
     """
 
     required: Wants

@@ -20,7 +20,7 @@ from ...store.retention.purge import Removed
 from ...store.transitions.cancel import waiting, withdraw_ids
 from ...store.transitions.retry import RETRIED
 from ...worker.purge import purge_all
-from ..management.audit import Act
+from ..management.audit import Act, unchanged
 from ..management.corrections import RESOLVED, cancel_tag
 from ..management.results import Corrections, Reason
 from .shell import (
@@ -158,7 +158,7 @@ def _withdraw(
     total = withdraw_ids(connection, database, ids)
     ended = reports.statuses(connection, database, ids).values()
     others = Counter(status for status in ended if status in _ENDED)
-    told = "cancelled" if total else next(map(str, others), "unchanged: none was waiting")
+    told = "cancelled" if total else next(map(str, others), unchanged("none was waiting"))
     # A key may have an address in it, and the audit is kept.
     what = {} if key is None else {"by": "key"}
     Act(who=person(), action="cancel", what=what).note(connection, database, told, id_)

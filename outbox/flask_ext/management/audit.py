@@ -27,7 +27,7 @@ MOST_NAMED = 50
 _UNCHANGED = "unchanged: "
 
 
-class Outcome(StrEnum):
+class ActOutcome(StrEnum):
     """What came of an act on one email."""
 
     DONE = "done"
@@ -40,11 +40,11 @@ def unchanged(why: object) -> str:
     return f"{_UNCHANGED}{why}"
 
 
-def outcome_of(entry: AuditEntry) -> Outcome:
+def outcome_of(entry: AuditEntry) -> ActOutcome:
     """Return what came of an act on one email; its result is stored in words."""
     if entry.result == unchanged(Reason.LOCKED):
-        return Outcome.LOCKED
-    return Outcome.UNCHANGED if entry.result.startswith(_UNCHANGED) else Outcome.DONE
+        return ActOutcome.LOCKED
+    return ActOutcome.UNCHANGED if entry.result.startswith(_UNCHANGED) else ActOutcome.DONE
 
 
 def why_unchanged(entry: AuditEntry) -> str:

@@ -24,6 +24,10 @@ class Seldom:
         self._last[what] = now
         return True
 
+    def note(self, what: str) -> None:
+        """Have this count as done now: it took a while."""
+        self._last[what] = self._clock()
+
     def forget(self, what: str) -> None:
         """Have this be due at once: it was not done, or not to its end."""
         self._last.pop(what, None)
