@@ -40,3 +40,15 @@ def test_what_is_forgotten_is_due_at_once() -> None:
     seldom.forget("fold")
     seldom.forget("tell")  # it was never done
     assert [seldom.is_due("fold", inf), seldom.is_due("fold", inf)] == [True, False]
+
+
+def test_what_took_a_while_rests_from_its_end() -> None:
+    now = 100.0
+    seldom = Seldom(lambda: now)
+    assert seldom.is_due("fold", 5.0)
+    now += 4.0
+    seldom.note("fold")
+    now += 4.0
+    assert not seldom.is_due("fold", 5.0)
+    now += 1.0
+    assert seldom.is_due("fold", 5.0)
