@@ -51,6 +51,7 @@ class Row:
     key: str
     verdict: Verdict
     enhanced: str = ""  # the start of the enhanced code
+    unless: re.Pattern[str] | None = None  # the enhanced code as a whole
     text: re.Pattern[str] | None = None
     after_accepted: bool = False  # only once a recipient was accepted
     alert: bool = False
@@ -63,12 +64,21 @@ class Row:
             and phase in self.phases
             and reply.enhanced.startswith(self.enhanced)
             and (accepted or not self.after_accepted)
-            and (self.text is None or self.text.search(reply.text) is not None)
+            and (self.unless is None or self.unless.fullmatch(reply.enhanced) is None)
+            and (self.text is None or self.text.search(without_addresses(reply.text)) is not None)
         )
 
 
 def _text(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
+
+
+_ADDRESS = re.compile(r"\S*@\S*")
+
+
+def without_addresses(text: str) -> str:
+    """Return a reply's text with each address masked: `<throttle@shop.example>` is no throttle."""
+    return _ADDRESS.sub("@", text)
 
 
 ANY = frozenset(Phase)
@@ -81,19 +91,25 @@ BEFORE_DOT = MAILING - DOT
 
 LIMIT = _text(
     r"throttl|rate.?limit|slow.?down|too (fast|quickly|much mail)"
-    r"|too many (e-?mails|messages|requests|connections|sessions)\b(?! in .{0,12}box)"
-    r"|\bsend(ing|er)?('s)?( \w+)? (rate|quota|limit)|submission.?quota|messaging limit"
+    r"|too many (e-?mails|messages|requests|connections|sessions)\b(?! in .{0,40}box)"
+    r"|\bsend(ing|er)?('s)?( (?!size)\w+)? (rate|quota|limit)|submission.?quota|messaging limit"
     r"|\b(daily|hourly|monthly)( \w+){0,4} (quota|limit)"
     r"|\b(e-?mails?|messages?) (quota|limit)( \w+){0,2} (exceeded|reached)"
-    r"|\bper.(second|minute|hour|day|month)\b"
+    r"|\b(e-?mails?|messages?|recipients?|failures) per.(second|minute|hour|day|month)\b"
 )
 """A limit on how much is sent. Of one email, a server says "too many hops", "message size limit
 exceeded" or "mailbox over quota" in similar words: these do not fit."""
+_OF_ONE = re.compile(r"[45]\.(1\.(?!90$)\d+|2\.[1-4]|3\.4)")
+"""Enhanced codes that are about one recipient or one content, whatever the words: an address, a
+mailbox, a size. But Exchange says x.1.90, x.2.0 and "5.2.2 Submission quota exceeded" of a sender's
+limit."""
+_OF_SIZE = re.compile(r"[45]\.3\.4")
 THROTTLE = _text(rf"{LIMIT.pattern}|too (many|much)")
 CONNECTIONS = _text(
     r"(too many|maximum|concurrent)( \w+){0,3} (connections|sessions)"
     r"|(connection|session)s?( \w+){0,2} (limit|exceeded)"
 )
+EXCHANGE_THROTTLE = _text(r"submission.?quota")
 CLIENT_THROTTLE = _text(r"too many recipients from")  # Postfix's own limit on a client
 SES_THROTTLE = _text(r"throttling failure")
 GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down")
@@ -118,11 +134,12 @@ ROWS: tuple[Row, ...] = (
     # client names all recipients before it takes the reply for the email's (`RecipientRefusals`).
     # At MAIL only the sender and the size are known: the reply may well be about the server.
     Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the email system's own status
-    Row(MAIL, "4", Verdict.SUSPECT, text=THROTTLE),
-    Row(MAIL, "5", Verdict.SUSPECT, text=THROTTLE),
+    Row(MAIL, "4", Verdict.SUSPECT, unless=_OF_SIZE, text=THROTTLE),
+    Row(MAIL, "5", Verdict.SUSPECT, unless=_OF_SIZE, text=THROTTLE),
     # Gmail and Mailtrap count at DATA with 5xx, and Postfix' policy servers at the dot.
-    Row(DATA | DOT, "4", Verdict.SUSPECT, text=LIMIT),
-    Row(DATA | DOT, "5", Verdict.SUSPECT, text=LIMIT),
+    Row(DATA | DOT, "4", Verdict.SUSPECT, unless=_OF_ONE, text=LIMIT),
+    Row(DATA | DOT, "5", Verdict.SUSPECT, unless=_OF_ONE, text=LIMIT),
+    Row(DATA | DOT, "5", Verdict.SUSPECT, text=EXCHANGE_THROTTLE),
     Row(RCPT, "4", Verdict.SUSPECT, text=CLIENT_THROTTLE),
     Row(MAIL, Event.LACKING, Verdict.LACKING),
     Row(MAIL, Event.MALFORMED, Verdict.FAIL),
@@ -222,7 +239,9 @@ def is_greylisting(reply: Reply) -> bool:
     """
     if _GREYLIST.search(reply.text):
         return True
-    if reply.code not in (450, 451) or reply.enhanced != "4.7.1" or LIMIT.search(reply.text):
+    if reply.code not in (450, 451) or reply.enhanced != "4.7.1":
+        return False
+    if LIMIT.search(without_addresses(reply.text)):
         return False
     if _CLIENT.search(reply.text) is None:
         return True

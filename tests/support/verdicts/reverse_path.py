@@ -74,6 +74,7 @@ MAIL: tuple[Case, ...] = (
     rows.throttled("Gmail at DATA", {"DATA": GMAIL_DAILY}, phase=AT.DATA),
     rows.throttled("4xx at the dot", {".": RATE_MSG}, phase=AT.DOT),
     rows.throttled("5xx at the dot", {".": GMAIL_DAILY}, phase=AT.DOT),
+    rows.throttled("Exchange's quota", {".": "550 5.2.2 Submission quota exceeded"}, phase=AT.DOT),
     *rows.of_any_command("MAIL", AT.MAIL),
     rows.out_of_step("MAIL 354", {"MAIL": "354 go on"}, phase=AT.MAIL),
     rows.out_of_step(
