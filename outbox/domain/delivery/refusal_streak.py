@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .blame import Common, Traits
-from .reply_table import is_greylisting
+from .reply_table import is_greylisting, without_addresses
 from .transaction import NOBODY, Phase, RecipientResult, Reply, Transaction, Verdict
 
 REFUSAL_LENGTH = 255
@@ -22,7 +22,6 @@ _ODD = 3
 _REFUSED = frozenset({Verdict.RETRY, Verdict.FAIL})
 
 _MASKS = (
-    (re.compile(r"\S*@\S*"), "@"),  # addresses
     # Numbers, IP addresses, and the ids of queues, hosts and reports: all have a digit.
     (re.compile(r"[\w.:/=?&%+~-]*\d[\w.:/=?&%+~-]*"), "#"),
     (re.compile(r"\b(?=\w*[a-z][A-Z])\w{10,}\b"), "#"),  # ids in mixed case without a digit
@@ -30,6 +29,8 @@ _MASKS = (
 _OWN_STATUS = re.compile(r"[45]\.(1\.([0-6]|9|10)|2\.\d+)")
 """RFC 3463 §3.2 and §3.3: the recipient's address or mailbox is at fault (but x.1.7 and x.1.8 are
 about the sender). At MAIL the same codes are about the sender."""
+_OWN_BEHIND_RCPT = re.compile(r"[45]\.(1\.([1-6]|10)|2\.[1-4])")
+"""Those of them that no server says of an email as a whole. Exchange says x.2.0 and 5.2.252 so."""
 _OWN_TEXT = re.compile(
     r"(user|recipient|mailbox|(?<!ip )address|account)\b.{0,30}"
     r"\b(unknown|not found|unavailable|disabled|full|does ?n.t exist|not exist|invalid)"
@@ -38,7 +39,7 @@ _OWN_TEXT = re.compile(
 )
 _SENDERS_TEXT = re.compile(
     r"\bsender( address)? (rejected|refused|denied|verif)|\b(unknown|invalid) sender"
-    r"|send.?as|storedrv\.submission|\byour (e-?mail )?account\b",
+    r"|\bsend.?as|storedrv\.submission|\byour (e-?mail )?account\b",
     re.IGNORECASE,
 )
 """The sender, or the account that we send by. Exim refuses each recipient of a sender that it
@@ -153,7 +154,7 @@ def fingerprint(phase: Phase, reply: Reply) -> str | None:
     """
     if reply.code < 400 or is_greylisting(reply) or _is_recipients_own(phase, reply):
         return None
-    text = reply.text
+    text = without_addresses(reply.text)
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
     words = f"{phase}: {reply.code} {reply.enhanced} {' '.join(text.split())}"
@@ -163,13 +164,15 @@ def fingerprint(phase: Phase, reply: Reply) -> str | None:
 def _is_recipients_own(phase: Phase, reply: Reply) -> bool:
     """Return whether a refusal is about the recipient: no such mailbox, or a full one.
 
-    At MAIL no recipient is known. Behind RCPT the whole email is refused, so only words tell.
+    At MAIL no recipient is known. Behind RCPT the whole email is refused: some codes leave it to
+    the words.
     """
-    if phase is Phase.MAIL or _SENDERS_TEXT.search(reply.text):
+    if phase is Phase.MAIL or _SENDERS_TEXT.search(without_addresses(reply.text)):
         return False
     if reply.enhanced and _OWN_STATUS.fullmatch(reply.enhanced) is None:
         return False
-    if phase is Phase.RCPT and reply.enhanced:
+    plain = _OWN_STATUS if phase is Phase.RCPT else _OWN_BEHIND_RCPT
+    if plain.fullmatch(reply.enhanced):
         return True
     return _OWN_TEXT.search(reply.text) is not None
 

@@ -39,9 +39,29 @@ def test_what_is_said_of_the_sender_or_the_account_is_said_to_every_email(
         (552, "5.2.2", "The email account that you tried to reach is over quota"),
         (550, "5.2.1", "<a@x.example>: mailbox disabled"),
         (550, "", "No such user here"),
+        (552, "5.2.2", "The recipient's inbox is out of storage space and inactive"),
+        (552, "5.2.2", "Mailbox size limit exceeded"),
+        (550, "5.1.1", "mailbox for a@x.example not here"),
+        (550, "5.1.1", "<resend.as.needed@x.example>: not here"),
+        (556, "5.1.10", "Recipient address has null MX"),
+        (552, "5.2.3", "Message too large for this mailbox"),
     ],
 )
 def test_a_recipients_own_matter_is_theirs_behind_rcpt_too(
     phase: Phase, code: int, enhanced: str, text: str
 ) -> None:
     assert fingerprint(phase, Reply(code=code, enhanced=enhanced, text=text)) is None
+
+
+@pytest.mark.parametrize("phase", [Phase.RCPT, Phase.DATA, Phase.DOT])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User unknown; check the address and resend as needed",
+        "<send-as@x.example>: User unknown",
+    ],
+)
+def test_what_only_looks_like_words_of_the_sender_is_a_recipients_own_matter(
+    phase: Phase, text: str
+) -> None:
+    assert fingerprint(phase, Reply(code=550, enhanced="5.1.1", text=text)) is None
