@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..domain.delivery.reply_table import Event, is_out_of_step, judge
-from ..domain.delivery.transaction import Phase
+from ..domain.delivery.transaction import Phase, Verdict
 from .command import CommandError, command, envelope_lines, lacking
 from .reply_reader import NoReply
 from .session import Session
@@ -154,7 +154,11 @@ class EnvelopeSession(Session):
         judgement = judge(self.phase, refusal.reply, accepted=refusals.accepted > 0)
         if self.phase is Phase.RCPT and refusals.add(place - 1, refusal, judgement):
             return None
-        if judgement.renew:
+        # A suspicion may be a rested session's last words: what comes behind it tells. A 421 at
+        # MAIL gets a new session anyway.
+        is_suspicion = judgement.verdict is Verdict.SUSPECT and code != 421
+        may_be_last_words = is_suspicion and self._had_rested and self.phase is Phase.MAIL
+        if judgement.renew and not may_be_last_words:
             raise refusal
         return refusal
 

@@ -48,6 +48,9 @@ GOOD = "250 ok\n250 ok\n354 go on"
 GROUP: Script = (*PIPELINING, *ENVELOPE, say(GOOD))
 SES = "451 4.4.2 Timeout waiting for data from client."
 EXCHANGE = "451 4.7.0 Timeout waiting for client input"
+SYSTEM = "451 4.3.2 System going down"
+THROTTLED = "450 4.7.0 Too many idle sessions"
+OF_SERVER = pytest.mark.parametrize("words", [SYSTEM, THROTTLED])
 
 
 class Clock:
@@ -237,7 +240,7 @@ def test_the_last_words_of_a_session_are_no_reply_to_the_next_email(
 
 
 @EACH_WAY
-@pytest.mark.parametrize("words", [SES, EXCHANGE])
+@pytest.mark.parametrize("words", [SES, EXCHANGE, SYSTEM, THROTTLED])
 def test_last_words_that_cross_the_next_email_on_the_way_are_no_reply_to_it(
     words: str, one_mail: Script
 ) -> None:
@@ -268,3 +271,23 @@ def test_where_the_new_session_ends_on_the_email_too_it_is_put_off() -> None:
         verdict, connection = send_over(server)
         connection.close()
     assert (verdict, len(server.dialogues)) == (Verdict.RETRY, 2)
+
+
+@EACH_WAY
+@OF_SERVER
+def test_words_that_suspect_the_server_still_do_where_the_session_goes_on(
+    words: str, one_mail: Script
+) -> None:
+    with ScriptedServer((*one_mail, expect("MAIL", words), serve)) as server:
+        verdict, connection = send_over(server)
+        connection.close()
+    assert (verdict, len(server.dialogues)) == (Verdict.SUSPECT, 1)
+
+
+@OF_SERVER
+def test_words_that_suspect_the_server_still_do_on_the_new_session(words: str) -> None:
+    hangs_up = (expect("MAIL", words), close)
+    with ScriptedServer((*ONE_MAIL, *hangs_up), (*HELLO, *hangs_up)) as server:
+        verdict, connection = send_over(server)
+        connection.close()
+    assert (verdict, len(server.dialogues)) == (Verdict.SUSPECT, 2)
