@@ -10,6 +10,7 @@ from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
 
+from ...store.connection.error_codes import is_refusal
 from ...store.transitions.window import abandon
 from ..leases.heartbeat import Heartbeat
 from ..process import shutdown
@@ -52,10 +53,7 @@ class Cleanup:
 
     def _clean_up(self, error: BaseException) -> None:
         self._is_done = True  # a process that is ended has no time for it again, in an outer block
-        # A hard time limit may come behind a soft one, and kill the process. What is not written by
-        # then is left to a thread (`_record`), and the task ends.
-        is_hurried = isinstance(error, SoftTimeLimitExceeded) or not isinstance(error, Exception)
-        patience = HASTE if is_hurried else inf
+        patience = HASTE if self._may_be_killed(error) else inf
         after_record, self._results.after_record = self._results.after_record, []
         if self.relief is not None:  # else the rescue would take these for emails in doubt
             for entry in self.relief.take():
@@ -69,6 +67,15 @@ class Cleanup:
         for call in after_record:
             call()
         self._leave_reply()
+
+    def _may_be_killed(self, error: BaseException) -> bool:
+        """Return whether the process may be killed soon: a hard time limit comes behind a soft one.
+
+        Then what is not written by now is left to a thread, and the task ends.
+        """
+        if isinstance(error, SoftTimeLimitExceeded):
+            return self._runtime.has_hard_limit
+        return not isinstance(error, Exception)
 
     def leaves_reply(self) -> bool:
         """Leave it to a thread to wait for the reply to a content, if the batch lacks one.
@@ -101,5 +108,8 @@ class Cleanup:
     def _give_back(self, patience: float) -> None:
         """Give back what waits for a window; else the rescue would charge each of these emails."""
         write = partial(abandon, self._runtime.database, self._token)
-        with suppress(Exception):
+        try:
             until_written(write, meanwhile=self._heartbeat.progress, patience=patience)
+        except Exception as error:  # noqa: BLE001  (the batch's own error is raised)
+            if not is_refusal(error):
+                self._runtime.unrecorded.give_back(self._token)

@@ -97,6 +97,7 @@ class Runtime:
         self.calm = Calm(lambda: self.clock())
         self.has_jobs = False  # as the last sweep of this process saw it
         self.has_rescued = False  # the last sweep of this process freed emails after its look
+        self.has_hard_limit = False  # Celery kills a process whose task takes too long
         self.job_pace = JobPace()
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.heartbeats = Heartbeats(

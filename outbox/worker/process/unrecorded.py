@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import partial
 from math import inf
 from time import monotonic
@@ -23,7 +24,7 @@ from ...store.transitions.window import abandon, finish, record_last
 from . import shutdown
 from .kept_threads import KeptThreads
 from .one_by_one import write_each
-from .retry_writes import GRACE
+from .retry_writes import GRACE, until_written
 
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 0.5
@@ -68,12 +69,23 @@ class Unrecorded:
         if not self._threads.start(write):
             write(is_awaited=True)
 
+    def give_back(self, token: UUID) -> None:
+        """Give back what waits for a window, once the database is back: an error ended the batch.
+
+        A thread does it. Where there can be no more threads, the rescue charges these emails.
+        """
+        self._threads.start(partial(self._give_back, token))
+
     def wait(self, seconds: float = GRACE) -> bool:
         """Wait so long for all writes before the process ends; return whether all are done.
 
         A result that is not written by then becomes unknown.
         """
         return self._threads.wait(seconds)
+
+    def _give_back(self, token: UUID) -> None:
+        with suppress(Exception):  # a refusal: the rescue isolates the email that causes it
+            until_written(lambda: abandon(self._database(), token))
 
     def _write(
         self,

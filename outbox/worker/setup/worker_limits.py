@@ -88,7 +88,7 @@ def too_short(app: Celery, settings: Settings) -> list[str]:
     ]
 
 
-def give_time(app: Celery, settings: Settings, *, soft: float | None, hard: float | None) -> None:
+def give_time(app: Celery, settings: Settings, *, soft: float | None, hard: float | None) -> bool:
     """Give our tasks time limits of their own where the worker's are too short for them.
 
     `soft` and `hard` are the worker's in seconds, from its settings or its command line. They go on
@@ -96,19 +96,23 @@ def give_time(app: Celery, settings: Settings, *, soft: float | None, hard: floa
 
     Where a hard limit holds, a soft one comes before it. A batch waits for a database that is away
     for as long as that takes, and a process that is killed takes its known results with it.
+
+    Returns whether a hard limit holds for one of our tasks.
     """
-    needed = needed_seconds(settings)
+    needed, is_hard = needed_seconds(settings), False
     for name in _OURS:
         task: Any = app.tasks[name]
         said = annotated(app, task)
         if hard and hard < needed + _TO_CLEAR_UP and "time_limit" not in said:
             task.time_limit = needed + _TO_CLEAR_UP
         latest = task.time_limit or hard or inf
+        is_hard = is_hard or latest < inf
         is_late = needed < latest < inf and latest <= (soft or inf)
         if "soft_time_limit" not in said and (is_late or (soft and soft < needed)):
             task.soft_time_limit = needed
     if min(soft or needed, hard or needed) < needed:
         _log.info("outbox: the worker's time limit does not hold for the outbox: %g s do", needed)
+    return is_hard
 
 
 def needed_seconds(settings: Settings) -> float:

@@ -53,7 +53,8 @@ def _start(instance: Any, **_: Any) -> None:
             _log.error("outbox: %s", NO_EVENTLET)
             app.amqp.queues.deselect(listened)
         return
-    give_time(app, runtime.settings, soft=instance.soft_time_limit, hard=instance.time_limit)
+    soft, hard = instance.soft_time_limit, instance.time_limit
+    runtime.has_hard_limit = give_time(app, runtime.settings, soft=soft, hard=hard)
     share_connections(runtime, *_size(instance))
     for text in _warnings(runtime, instance):
         _log.warning("outbox: %s", text)

@@ -25,6 +25,7 @@ from outbox.worker.setup.green_pools import (
     waiting_driver,
 )
 from outbox.worker.setup.late_settings import late_settings
+from outbox.worker.setup.pairing import runtime_of
 from outbox.worker.setup.worker_limits import needed_seconds
 
 OURS = ("outbox.sweep", "outbox.send")
@@ -90,6 +91,7 @@ def test_before_each_hard_limit_comes_a_soft_one(
     """A process that is killed while the database is away takes its known results with it."""
     celery = started(flask_app(), annotations=dict.fromkeys(OURS, said), **options)
     assert limits(celery) == {(soft, hard)}
+    assert runtime_of(celery).has_hard_limit is ("time_limit" in options | said)
 
 
 def test_a_limit_that_is_meant_for_our_tasks_stays_and_is_told_of(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from threading import Event
 from typing import Any
@@ -20,6 +22,7 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.stateful import StatefulServer
 from tests.support.shop.raising import raise_when
 from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.each_database
 
@@ -70,6 +73,37 @@ def failing(
     return begin
 
 
+class Away:
+    """The database is away for some writes of the batch, and of its threads. A double, as above."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self._has_begun, self._is_back = Event(), Event()
+        self.asked = 0
+        for name, module in itertools.product(names, (batch_results, cleanup, unrecorded)):
+            if hasattr(module, name):
+                write = partial(self._fail_or_write, getattr(window, name))
+                monkeypatch.setattr(module, name, write)
+
+    def begin(self) -> None:
+        self._has_begun.set()
+
+    @contextmanager
+    def ends_at_last(self, work: Callable[[], object]) -> Iterator[Future[object]]:
+        """Run the work in a thread. The database is back behind the block, and the work ends."""
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                yield (task := pool.submit(work))
+            finally:
+                self._is_back.set()
+            task.result(PATIENCE)
+
+    def _fail_or_write(self, write: Any, *given: Any, **named: Any) -> Any:
+        if self._has_begun.is_set() and not self._is_back.is_set():
+            self.asked += 1
+            raise OperationalError("UPDATE", {}, OSError("gone"))
+        return write(*given, **named)
+
+
 def end_at(
     monkeypatch: pytest.MonkeyPatch, error: type[BaseException], address: str, begin: Any
 ) -> None:
@@ -100,15 +134,22 @@ def test_the_rest_goes_back_though_the_database_fails_for_a_moment(
     assert len(catcher.emails) == 3
 
 
+@pytest.mark.matrix
+@pytest.mark.parametrize("error", ENDS_THE_TASK)
 def test_a_process_that_is_ended_does_not_wait_for_a_database_that_is_away(
-    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
+    """A hard time limit, which kills the process, may come soon behind the soft one."""
     shop = batch_of(shops, catcher.port)
+    shop.runtime.has_hard_limit = True
     monkeypatch.setattr(cleanup, "HASTE", 0.0)
-    begin = failing(monkeypatch, cleanup, "abandon", float("inf"))
-    end_at(monkeypatch, SystemExit, addresses(EMAILS)[3], begin)
-    run(shop, SystemExit)
-    assert shop.statuses() == ["sent"] * 3 + ["pending"] + ["claimed"] * 2
+    away = Away(monkeypatch, "abandon")
+    end_at(monkeypatch, error, addresses(EMAILS)[3], away.begin)
+    with away.ends_at_last(partial(run, shop, error)) as task:
+        task.result(PATIENCE)
+        assert shop.statuses() == ["sent"] * 3 + ["pending"] + ["claimed"] * 2
+    assert shop.runtime.unrecorded.wait(PATIENCE)
+    assert is_given_back(shop, sent=3)
 
 
 @pytest.mark.matrix
@@ -116,27 +157,31 @@ def test_a_process_that_is_ended_does_not_wait_for_a_database_that_is_away(
 def test_a_result_that_a_task_cannot_record_in_its_time_is_left_to_a_thread(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
-    """A hard time limit, which kills the process, may come soon behind the soft one."""
+    """Likewise."""
+    shop = batch_of(shops, catcher.port)
+    shop.runtime.has_hard_limit = True
+    monkeypatch.setattr(cleanup, "HASTE", 0.0)
+    away = Away(monkeypatch, "advance", "record_last")
+    end_at(monkeypatch, error, addresses(EMAILS)[3], away.begin)
+    with away.ends_at_last(partial(run, shop, error)) as task:
+        task.result(PATIENCE)
+        assert shop.statuses()[2] == "sending"
+    assert shop.runtime.unrecorded.wait(PATIENCE)
+    assert is_given_back(shop, sent=3)
+
+
+@pytest.mark.parametrize("writes", [("advance", "record_last", "abandon"), ("abandon",)])
+def test_a_task_without_a_hard_limit_waits_for_its_database_behind_its_soft_one(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, writes: tuple[str, ...]
+) -> None:
+    """Nobody kills its process, which may end behind this task."""
     shop = batch_of(shops, catcher.port)
     monkeypatch.setattr(cleanup, "HASTE", 0.0)
-    is_back, advance, record = Event(), window.advance, window.record_last
-
-    def fail_or_write(write: Any, *given: Any, **named: Any) -> Any:  # a double, as above
-        if begun and not is_back.is_set():
-            raise OperationalError("UPDATE", {}, OSError("gone"))
-        return write(*given, **named)
-
-    begun: list[bool] = []
-    monkeypatch.setattr(batch_results, "advance", partial(fail_or_write, advance))
-    monkeypatch.setattr(unrecorded, "record_last", partial(fail_or_write, record))
-    end_at(monkeypatch, error, addresses(EMAILS)[3], lambda: begun.append(True))
-    with ThreadPoolExecutor(1) as pool:
-        try:
-            pool.submit(run, shop, error).result(PATIENCE)
-            assert shop.statuses()[2] == "sending"
-        finally:
-            is_back.set()  # the database is
-    assert shop.runtime.unrecorded.wait(PATIENCE)
+    away = Away(monkeypatch, *writes)
+    end_at(monkeypatch, SoftTimeLimitExceeded, addresses(EMAILS)[3], away.begin)
+    with away.ends_at_last(partial(run, shop, SoftTimeLimitExceeded)) as task:
+        wait_until(lambda: away.asked > 2, PATIENCE, "the database to be asked again")
+        assert not task.done()
     assert is_given_back(shop, sent=3)
 
 
