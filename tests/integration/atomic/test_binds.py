@@ -309,6 +309,24 @@ def test_two_databases_in_one_commit_of_two_phases_are_taken(shop: Shop, elsewhe
     assert shop.count(shop.tables.email) == 1
 
 
+def test_emails_of_two_outboxes_in_two_databases_are_refused_in_one_session(
+    shop: Shop, elsewhere: str
+) -> None:
+    app, outbox, metadata = Flask("other"), Outbox(), sa.MetaData()
+    app.config.update(MAIL_SERVER="127.0.0.1", MAIL_PORT=1)
+    engine = sa.create_engine(elsewhere)
+    outbox.init_app(app, metadata=metadata, engine=engine)
+    tables: dict[Any, Any] = dict.fromkeys(shop.orders.metadata.sorted_tables, shop.engine)
+    with Session(binds=tables | dict.fromkeys(metadata.sorted_tables, engine)) as session:
+        shop.outbox.enqueue(message(), session=session)
+        with app.app_context(), pytest.raises(ConfigurationError, match=APART):
+            outbox.enqueue(message(), session=session)
+        session.commit()
+    state_of(app).runtime.disconnect()
+    engine.dispose()
+    assert shop.count(shop.tables.email) == 1
+
+
 def test_a_bind_that_is_not_there_is_named(database_url: str) -> None:
     app, db = Flask("shop"), SQLAlchemy()
     app.config["SQLALCHEMY_BINDS"] = {"shop": database_url}
