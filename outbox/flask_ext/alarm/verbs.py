@@ -23,9 +23,9 @@ class Watching(Management):
         """
         runtime = self._writer_runtime
         health = self.health(max_age)
-        if not _has_turned(runtime, health):
-            return None
         try:
+            if not _has_turned(runtime, health):
+                return None
             tell(runtime.app, health)
         except BaseException:  # the process is to end, perhaps before anybody was told
             self.watch_again(health)

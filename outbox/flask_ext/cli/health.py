@@ -61,6 +61,10 @@ PATIENCE = 60.0
 """Seconds that the command of `watch` may take: cron may start the next one a minute later."""
 
 
+_ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Windows has no SIGHUP."""
+
+
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--max-age", type=SECONDS, help="Seconds; default: OUTBOX_HEALTH_AGE.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -99,19 +103,29 @@ def _tell_turn(outbox: Watching, health: Health, command: Sequence[str]) -> None
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Have a SIGTERM raise SystemExit in the block: at once nothing could be put in order."""
+    """Have SIGTERM and SIGHUP raise SystemExit in the block: at once nothing could be put in order.
+
+    Only the first one does: `timeout` signals to the process, and again to its group. A signal that
+    is ignored stays so, as under `nohup`.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(number: int, _: object) -> NoReturn:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end) or signal.SIG_DFL
+    now = signal.getsignal
+    before = {each: how for each in _ENDS if (how := now(each)) is not signal.SIG_IGN}
     try:
+        for each in before:
+            signal.signal(each, end)
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, how in before.items():
+            signal.signal(each, how or signal.SIG_DFL)
 
 
 def _word(health: Health) -> str:

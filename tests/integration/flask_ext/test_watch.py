@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,6 +18,7 @@ from flask import Flask
 
 from outbox import ConfigurationError, Outbox, outbox_health_changed
 from outbox.domain.delivery.breaker_timing import Cause
+from outbox.flask_ext.alarm import verbs
 from outbox.store.control import circuit_breaker
 from outbox.store.control.health_mark import turn
 from tests.support.shop.shell import runner
@@ -179,15 +180,40 @@ app.config.update(SQLALCHEMY_DATABASE_URI=os.environ["DATABASE_URL"], MAIL_SERVE
 Outbox().init_app(app, db=SQLAlchemy(app))
 """
 
+ENDED_AGAIN = """
+import signal
+from outbox.flask_ext.alarm.verbs import Watching
 
-def watching(shops: Shops, folder: Path, *command: object, output: str = "/dev/null") -> int:
+watch_again = Watching.watch_again
+
+
+def ended_again(self, health):
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGHUP)
+    watch_again(self, health)
+
+
+Watching.watch_again = ended_again
+"""
+"""As `timeout` does, which sends its signal to the process and to its group."""
+
+
+def watching(
+    shops: Shops,
+    folder: Path,
+    *command: object,
+    output: str = "/dev/null",
+    app: str = APP,
+    before: Sequence[str] = (),
+) -> int:
     """Run `flask outbox watch` in a process of its own; return its exit status."""
-    (folder / "watched.py").write_text(APP)
-    words = ["-m", "flask", "--app", "watched", "outbox", "watch", "--max-age", "0", *command]
+    (folder / "watched.py").write_text(app)
+    flask = [*before, sys.executable, "-m", "flask", "--app", "watched"]
+    words = [*flask, "outbox", "watch", "--max-age", "0", *map(str, command)]
     environment = {**os.environ, "DATABASE_URL": shops.url, "PYTHONPATH": str(ROOT)}
     with Path(output).open("w") as stdout:
         done = subprocess.run(
-            [sys.executable, *map(str, words)],
+            words,
             cwd=folder,
             env=environment,
             stdout=stdout,
@@ -198,14 +224,46 @@ def watching(shops: Shops, folder: Path, *command: object, output: str = "/dev/n
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("app", [APP, APP + ENDED_AGAIN], ids=["once", "again"])
 def test_if_it_is_ended_while_its_command_runs_the_next_watch_tells_again(
-    shops: Shops, tmp_path: Path
+    shops: Shops, tmp_path: Path, number: signal.Signals, app: str
 ) -> None:
     shop = shops.open()
     shop.enqueue()
-    command = ["--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"]
-    assert watching(shops, tmp_path, *command) == 128 + signal.SIGTERM
+    command = ["--", "sh", "-c", f"kill -{int(number)} $PPID; exec sleep 60"]
+    assert watching(shops, tmp_path, *command, app=app) == 128 + number
     assert shop.outbox.watch(0) is not None
+
+
+@pytest.mark.long
+def test_nohup_holds(shops: Shops, tmp_path: Path) -> None:
+    shop = shops.open()
+    shop.enqueue()
+    command = ["--", "sh", "-c", "kill -HUP $PPID"]
+    assert watching(shops, tmp_path, *command, before=["nohup"]) == 0
+    assert shop.outbox.watch(0) is None
+
+
+@pytest.mark.parametrize("healthy", [True, False])
+def test_if_the_process_is_ended_when_the_turn_is_noted_the_next_watch_tells(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, healthy: bool
+) -> None:
+    """The error is a double: no signal comes just behind the commit."""
+
+    def ends(*given: Any, **named: Any) -> NoReturn:
+        monkeypatch.undo()
+        turn(*given, **named)
+        raise SystemExit(3)
+
+    late(shop)
+    if healthy:
+        shop.outbox.watch()
+        shop.outbox.cancel_now(1)
+    monkeypatch.setattr(verbs, "turn", ends)
+    with pytest.raises(SystemExit):
+        shop.outbox.watch()
+    assert [shop.outbox.watch() is None for _ in range(2)] == [False, True]
 
 
 @pytest.mark.long
