@@ -16,7 +16,7 @@ PROMISED = 30.0
 """Seconds in which a failure stands on the overview and in `check`: this is what is promised."""
 
 LINE = re.compile(r'<p class="line" role="status">(.*?)</p>')
-REMARKS = re.compile(r'<section class="sheet verdict".*?</section>', re.DOTALL)
+REMARKS = re.compile(r'<section class="sheet summary".*?</section>', re.DOTALL)
 
 
 class Watcher:

@@ -172,8 +172,9 @@ def test_the_pause_doubles_while_another_host_sends(motion: Motion) -> None:
         assert not reach.is_left_for_now("mx")
 
 
+# Real time passes meanwhile, so what is to count was sent well within the bound.
 @pytest.mark.matrix
-@pytest.mark.parametrize(("ago", "is_halted"), [(WITNESS - 1, False), (WITNESS + 1, True)])
+@pytest.mark.parametrize(("ago", "is_halted"), [(WITNESS / 2, False), (WITNESS + 1, True)])
 def test_only_what_was_sent_lately_speaks_for_the_server(
     motion: Motion, ago: float, is_halted: bool
 ) -> None:
