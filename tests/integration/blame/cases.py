@@ -31,6 +31,7 @@ REPLIES = (
     "503 5.5.1 bad sequence of commands",
     "354 go on",
     "250 2.0.0 fine",
+    "550 5.2.2 Submission quota exceeded",
 )
 """What servers say. Each row of the table decides one of them, or one that its key alone makes."""
 
