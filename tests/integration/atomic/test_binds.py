@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -18,66 +14,12 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from outbox import ConfigurationError, Outbox, Status
 from outbox.flask_ext.app.state import state_of
 from outbox.worker.drain import drain
+from tests.integration.atomic.binds import APART, Binds, Opened, enqueued, kept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop import schema
 from tests.support.shop.shop import Shop, message
 
 pytestmark = pytest.mark.one_database("sqlite")
-
-APART = "two commits"
-
-
-@dataclass
-class Binds:
-    """An app with a default database and the bind "shop"; the outbox is on one of them."""
-
-    app: Flask
-    db: SQLAlchemy
-    outbox: Outbox
-    default: sa.Table
-    shop: sa.Table
-
-    def count(self, table: sa.Table) -> int:
-        """Return how many committed rows the table has."""
-        with self.db.engines[table.metadata.info["bind_key"]].connect() as connection:
-            return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
-
-    def emails(self) -> int:
-        return sum(self.outbox.counts().values())
-
-    def order(self, customer: str = "Ada", *, on: sa.Table | None = None) -> None:
-        """Write an order to the bind "shop", or to another table."""
-        chosen = self.shop if on is None else on
-        self.db.session.execute(sa.insert(chosen).values(customer=customer))
-
-
-Opened = Callable[..., Binds]
-Step = Callable[[Binds], None]
-
-
-@pytest.fixture
-def opened(database_url: str, elsewhere: str, shops: object) -> Iterator[Opened]:
-    """Opens such an app in an app context, with the outbox on the bind with this key."""
-    made, contexts = list[Binds](), ExitStack()
-
-    def open_on(key: str | None, **config: Any) -> Binds:
-        app, db, outbox = Flask("shop"), SQLAlchemy(), Outbox()
-        urls = {"SQLALCHEMY_DATABASE_URI": elsewhere, "SQLALCHEMY_BINDS": {"shop": database_url}}
-        app.config.update({"MAIL_SERVER": "127.0.0.1", "MAIL_PORT": 1} | urls | config)
-        db.init_app(app)
-        outbox.init_app(app, db=db, metadata=db.metadatas[key])
-        tables = [schema.orders(db.metadatas[each]) for each in (None, "shop")]
-        made.append(Binds(app, db, outbox, *tables))
-        contexts.enter_context(app.app_context())
-        return made[-1]
-
-    yield open_on
-    for one in made:
-        state_of(one.app).runtime.disconnect()
-        one.db.session.remove()
-        for engine in one.db.engines.values():
-            engine.dispose()
-    contexts.close()
 
 
 @pytest.mark.each_database
@@ -145,71 +87,6 @@ def test_an_order_that_the_commit_itself_flushes_is_refused(opened: Opened) -> N
     binds.outbox.enqueue(message())
     binds.db.session.commit()
     assert binds.emails() == 1, "the session is usable"
-
-
-@pytest.mark.each_database
-@pytest.mark.parametrize("deep", [False, True])
-def test_an_email_that_a_savepoint_has_undone_refuses_nothing(opened: Opened, deep: bool) -> None:
-    binds = opened(None)
-    savepoint = binds.db.session.begin_nested()
-    with binds.db.session.begin_nested() if deep else nullcontext():
-        binds.outbox.enqueue(message())
-    savepoint.rollback()
-    binds.order()
-    binds.db.session.commit()
-    assert (binds.count(binds.shop), binds.emails()) == (1, 0)
-
-
-@pytest.mark.each_database
-@pytest.mark.parametrize("deep", [False, True])
-def test_an_order_that_a_savepoint_has_undone_refuses_no_email(opened: Opened, deep: bool) -> None:
-    binds = opened(None)
-    savepoint = binds.db.session.begin_nested()
-    with binds.db.session.begin_nested() if deep else nullcontext():
-        binds.order()
-    savepoint.rollback()
-    binds.outbox.enqueue(message())
-    binds.db.session.commit()
-    assert (binds.count(binds.shop), binds.emails()) == (0, 1)
-
-
-def ordered(binds: Binds) -> None:
-    binds.order(uuid4().hex)
-
-
-def enqueued(binds: Binds) -> None:
-    binds.outbox.enqueue(message())
-
-
-def kept(binds: Binds, step: Step) -> None:
-    """Take the step in a savepoint that is released, and commit."""
-    with binds.db.session.begin_nested():
-        step(binds)
-    binds.db.session.commit()
-
-
-ORDERED = [(ordered, enqueued), (enqueued, ordered)]
-
-
-@pytest.mark.each_database
-@pytest.mark.parametrize(("one", "other"), ORDERED)
-@pytest.mark.parametrize("place", ["before a savepoint that is undone", "in one that is kept"])
-def test_what_a_savepoint_has_not_undone_is_refused_still(
-    opened: Opened, place: str, one: Step, other: Step
-) -> None:
-    binds = opened(None)
-    if place == "in one that is kept":
-        with binds.db.session.begin_nested():
-            one(binds)
-    else:
-        one(binds)
-        savepoint = binds.db.session.begin_nested()
-        one(binds)
-        savepoint.rollback()
-    with pytest.raises(ConfigurationError, match=APART):
-        kept(binds, other)
-    binds.db.session.rollback()
-    assert (binds.count(binds.shop), binds.emails()) == (0, 0)
 
 
 @pytest.mark.parametrize(
