@@ -2,8 +2,8 @@
 
 The thread can neither delay nor end the process. A database that stands still holds up this thread
 alone, and an error is one line in the log. The process may fork at any moment: the thread has an
-engine of its own, which no child uses, and no connection between two renewals. On SQLite
-alone a fork waits for the end of a renewal.
+engine of its own, which no child uses, and no connection between two renewals. On SQLite alone a
+fork waits for the end of a renewal.
 """
 
 from __future__ import annotations
