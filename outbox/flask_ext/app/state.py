@@ -18,7 +18,7 @@ from ...domain.config.enqueue_options import Reading
 from ...domain.counted import counted
 from ...domain.errors import ConfigurationError
 from ...store.connection.drivers import in_memory
-from ...store.connection.prepared_statements import unprepared
+from ...store.connection.psycopg.prepared_statements import unprepared
 from ...store.hidden_values import VALUES_HIDDEN
 from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity

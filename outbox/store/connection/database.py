@@ -25,7 +25,7 @@ from .endings import Audience, Ending, Nobody, noted
 from .error_codes import is_transient, refuse_missing_tables, tables_needed
 from .facts import facts_of
 from .lending import isolated
-from .prepared_statements import asked
+from .psycopg.prepared_statements import asked
 from .sqlite.lost_transaction import TransactionLost, repeat
 from .sqlite.memory import Shared
 from .sqlite.write_lock import BEGIN, begin_immediate, lock_tries

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
 
-from .prepared_statements import unprepared
+from .psycopg.prepared_statements import unprepared
 
 _OPEN, _FAILED = 2, 3
 """libpq's states of a transaction, as psycopg and psycopg2 tell them."""

@@ -20,6 +20,7 @@ from sqlalchemy import insert as insert_into
 
 from ..connection.database import Database
 from ..connection.list_parts import is_among, is_among_bound
+from ..connection.psycopg.binary_results import binary_results
 from ..connection.row_locks import free, kept
 from ..encryption.cipher import Cipher
 from ..encryption.parts import Content, seal_content
@@ -133,7 +134,8 @@ def read(connection: Connection, database: Database, ids: Iterable[int]) -> dict
 
     A content that is missing, damaged or redacted is left out.
     """
-    rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))}).all()
+    with binary_results(connection):
+        rows = connection.execute(database.built(_among), {"ids": sorted(set(ids))}).all()
     return {found: Content(body, key) for found, crc, key, body in rows if crc32(body) == crc}
 
 

@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
-from ..connection import prepared_statements
 from ..connection.database import Database
+from ..connection.psycopg import prepared_statements
 from ..new_email import COLUMNS, Values
 from .copy import type_of
 

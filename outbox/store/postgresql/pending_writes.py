@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from ..connection.prepared_statements import unprepared
+from ..connection.psycopg.prepared_statements import unprepared
 
 # A transaction that has written or locked rows has an id and locks. A commit would also close the
 # cursor of a streamed result. It frees a plain read's lock, or a predicate lock of SERIALIZABLE,

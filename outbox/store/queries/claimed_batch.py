@@ -20,6 +20,7 @@ from ...domain.header.address import suppression_key
 from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.list_parts import parts
+from ..connection.psycopg.binary_results import binary_results
 from ..control import circuit_breaker
 from ..control.barring.barred import any_erased, any_listed, barred_among
 from ..control.barring.erased import erased_among
@@ -54,7 +55,8 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch | Non
     shared = connection.execute(database.built(_shared_values), {"claim": token}).one_or_none()
     if shared is None:
         return None
-    rows = connection.execute(database.built(_emails), {"claim": token}).all()
+    with binary_results(connection):
+        rows = connection.execute(database.built(_emails), {"claim": token}).all()
     to_several = [row[0] for row in rows if row[1] > 1]
     several = _recipients(connection, database, token, to_several)
     if len(several) < len(to_several):  # the others go back when the batch has ended

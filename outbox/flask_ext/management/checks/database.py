@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.errors import ConfigurationError
-from ....store.connection import prepared_statements
 from ....store.connection.drivers import untried
 from ....store.connection.error_codes import NO_TABLES
+from ....store.connection.psycopg import prepared_statements
 from ....store.control.pause import paused
 from ....store.queries.clock_skew import seconds_ahead, skew_warnings
 from ....store.queries.inspect_schema import (

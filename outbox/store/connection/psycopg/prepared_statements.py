@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine
 
-from .facts import facts_of
+from ..facts import facts_of
 
 if TYPE_CHECKING:
-    from .database import Database
+    from ..database import Database
 
 _DIRECT = "outbox_direct"
 """The key in a connection's `info`: whether the connection is direct, without a pool between."""

@@ -1,0 +1,1 @@
+"""What is done for the driver psycopg alone, over a connection of the outbox's own."""
