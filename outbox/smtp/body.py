@@ -73,7 +73,7 @@ def write_body(
     # The kernel has room for the first block. To set a time-out is a system call, and the wait for
     # the reply has this one.
     is_short = counted and len(octets) <= BLOCK
-    timeout = min(seconds, LOOK) if is_short else seconds
+    timeout = LOOK if is_short and seconds > LOOK else seconds
     if sock.gettimeout() != timeout:
         sock.settimeout(timeout)
     step = BLOCK if counted or len(octets) <= BLOCK else RECORD

@@ -210,8 +210,8 @@ class ReplyReader:
         A shorter time-out is kept, because setting one is a system call. Where it ends before the
         deadline, the wait goes on.
         """
-        if self._goes_on is not None:
-            seconds = min(seconds, LOOK)
+        if self._goes_on is not None and seconds > LOOK:
+            seconds = LOOK
         timeout = self.sock.gettimeout()
         if timeout is None or timeout > seconds:
             self.sock.settimeout(seconds)

@@ -153,11 +153,10 @@ class Window:
         if self._done and self._clock() - self._opened_at > self._seconds:
             self._late = self.todo.empty()
             return None
-        return self.todo.take(self._pick)
+        return self.todo.take(self._pick if self._choice.watch.is_choosy else None)
 
     def _pick(self, left: Sequence[Outgoing]) -> int:
-        watch = self._choice.watch
-        return watch.pick([out.email.traits for out in left]) if watch.is_choosy else 0
+        return self._choice.watch.pick([out.email.traits for out in left])
 
     def _try(self, out: Outgoing) -> Diagnosis:
         """Send one email; note what the server's replies say of the email and of the server.
@@ -173,7 +172,7 @@ class Window:
             following = left[0].email if left else self._announced
             try:
                 transaction = self._sender.send(
-                    out.email, self._choice.connection, following, self.todo.at_server()
+                    out.email, self._choice.connection, following, self.todo.at_server
                 )
             except NotHeld:
                 return self._end_with(self._factory.give_back(out), ASIDE)

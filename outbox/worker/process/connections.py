@@ -20,8 +20,12 @@ class Connections:
     """Lends connections to servers, and knows how many of them have a session."""
 
     def __init__(
-        self, servers: Sequence[ServerSettings], reach: Reach, clock: Callable[[], float]
+        self,
+        servers: Sequence[ServerSettings],
+        reach: Reach,
+        clock: Callable[[], Callable[[], float]],
     ) -> None:
+        """`clock` returns the clock of a new connection, which asks it often for each email."""
         self._servers = servers
         self._reach = reach
         self._clock = clock
@@ -38,7 +42,7 @@ class Connections:
         does not exceed it either.
         """
         with self._lock:
-            lent = _take_one(self._idle[server.name]) or Connection(server, clock=self._clock)
+            lent = _take_one(self._idle[server.name]) or Connection(server, clock=self._clock())
             self._lent[server.name].add(lent)
         try:
             yield lent
@@ -72,9 +76,10 @@ class Connections:
         """
         with self._lock:
             idle, self._idle = self._idle, defaultdict(list)
-        deadline = self._clock() + FAREWELLS
+        now = self._clock()
+        deadline = now() + FAREWELLS
         for connection in (lent for connections in idle.values() for lent in connections):
-            if self._clock() > deadline:
+            if now() > deadline:
                 return  # the end of the process closes the others
             connection.close()
 

@@ -86,7 +86,7 @@ class Runtime:
         self.random: Callable[[], float] = random.Random().random  # noqa: S311  (jitter)
         self.clock: Callable[[], float] = steady
         self.reach = Reach(lambda: self.clock())
-        self.connections = Connections(servers, self.reach, lambda: self.clock())
+        self.connections = Connections(servers, self.reach, lambda: self.clock)
         self.low_water = LowWater(lambda: self.clock())
         self.instance = InstanceGuard(
             lambda: self.database, settings.instance, clock=lambda: self.clock()
