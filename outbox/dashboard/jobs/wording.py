@@ -17,15 +17,20 @@ class Words:
     done: str  # of so many messages
     is_final: bool = False  # nobody can take it back
     ends: str = ""  # how those end with which it is done, if not all end alike
+    left: str = "another status meanwhile, or a row that another transaction held."
 
 
 WORDS = {
     Action.RETRY: Words(
         title="Send again",
         about="Each is due at once, with fresh counters. A message whose body was removed stays"
-        " as it is.",
+        " as it is. So does one whose expires_at has passed: “Send again” on its own page makes a"
+        " new message of it.",
         button="Send them again",
         done="due again",
+        left="another status meanwhile, a body that was removed, an expires_at that has passed"
+        " (“Send again” on a message's page makes a new message of it), or a row that another"
+        " transaction held.",
     ),
     Action.CANCEL: Words(
         title="Withdraw",

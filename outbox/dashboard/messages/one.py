@@ -16,8 +16,11 @@ from ...flask_ext.management.management import Management
 from ...flask_ext.management.source import ACTS, AGAIN
 from ...flask_ext.previews.shown import ShownEmail
 from ...store.due_times import HELD
+from ...store.erasure.placeholder import PLACEHOLDER
 from ...store.report_records import AuditEntry, EmailDetails
+from ...store.transitions.retry import RETRIED
 from ..access.role import Role
+from ..site.clock import now
 from ..site.render import render, without_surrogates
 from ..site.site import Site, visitor
 from .content import MOST_CHARACTERS, content_of, is_large, shown_email
@@ -32,6 +35,8 @@ FRAME_POLICY = (
 _HEAD = '<base target="_blank"><meta http-equiv="x-dns-prefetch-control" content="off">'
 """So a click on a link opens a window, which the sandbox forbids. And the browser looks up no name
 of a link before a click: the name alone may tell the sender who reads."""
+MOST_NAMED = 20
+"""With more recipients, the page has no form for each of them."""
 
 
 def add_to(site: Site) -> None:
@@ -62,6 +67,8 @@ def show(email_id: int) -> ResponseReturnValue:
         seen=acts[0].id if acts else 0,
         copy_of=_copied_from(email_id),
         may=_possible(email),
+        is_over=_is_over(email),
+        people=_people(email),
     )
 
 
@@ -134,15 +141,31 @@ def _possible(email: EmailDetails) -> set[str]:
     """Return what a person who may act can do to a message with this status."""
     if not visitor().may_act:
         return set()
-    found = {"suppress"}
+    found = {"suppress"} if 0 < len(_people(email)) <= MOST_NAMED else set()
     if email.redacted_at is None:
         found.add("send_again")
     if email.due_at == HELD:
         found.add("release")
     if email.status in (Status.PENDING, *LEASED):
         found.add("cancel")
-    if email.status in (Status.FAILED, Status.UNKNOWN) and email.redacted_at is None:
+    if _may_be_retried(email) and not _is_over(email):
         found.add("retry")
     if email.status is Status.UNKNOWN:
         found.add("resolve")
     return found
+
+
+def _may_be_retried(email: EmailDetails) -> bool:
+    """Return whether it could be retried in its time."""
+    return email.status in RETRIED and email.redacted_at is None
+
+
+def _is_over(email: EmailDetails) -> bool:
+    """Return whether it needs a person, and has come past its time: a retry would leave it."""
+    past = email.expires_at is not None and email.expires_at <= now()
+    return past and _may_be_retried(email)
+
+
+def _people(email: EmailDetails) -> list[str]:
+    """Return the addresses of its recipients, without those that were erased."""
+    return [one.address for one in email.recipient_list if one.address != PLACEHOLDER]

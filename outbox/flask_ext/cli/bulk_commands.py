@@ -47,14 +47,15 @@ def retry(ids: tuple[int, ...], status: str | None) -> None:
     """Send failed or unknown emails again.
 
     A copy of an unknown email may have arrived. Then its recipient gets a second one. The email
-    stays in doubt, so it ends only as sent or unknown.
+    stays in doubt, so it ends only as sent or unknown. An email whose expires_at has passed is left
+    as it is: send-again sends it as a new message.
     """
     if bool(ids) == bool(status):
         raise click.UsageError("give either ids or --status")
     if status:
         with progress_bar() as progress:
             done = current_outbox().retry(status=status, progress=progress, by=person())
-        _tell_redacted(len(done.redacted))
+        _tell_left(done)
     else:
         done = current_outbox().retry(ids, by=person())
         _tell_unchanged(done)
@@ -74,12 +75,21 @@ def _tell_unchanged(done: Corrections) -> None:
         click.secho(f"email {one.id} is unchanged: {one}", fg=colour)
 
 
-def _tell_redacted(emails: int) -> None:
-    if emails:
-        click.echo(counted(emails, "email is unchanged: its body was removed", _REDACTED))
+def _tell_left(done: Corrections) -> None:
+    """Count the emails that need a person, and cannot be sent again as they are."""
+    for ids, words in ((done.redacted, _REDACTED), (done.expired, _EXPIRED)):
+        if ids:
+            click.echo(counted(len(ids), *words))
 
 
-_REDACTED = "emails are unchanged: their bodies were removed"
+_REDACTED = (
+    "email is unchanged: its body was removed",
+    "emails are unchanged: their bodies were removed",
+)
+_EXPIRED = (
+    "email is unchanged: it is past its expires_at; send-again sends it as a new message",
+    "emails are unchanged: each is past its expires_at; send-again sends one as a new message",
+)
 
 
 @contextmanager

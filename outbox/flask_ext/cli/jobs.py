@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -61,7 +62,7 @@ def show(id_: int, as_json: bool) -> None:
     found = current_outbox().job(id_)
     if found is None:
         raise click.ClickException(f"there is no job {id_}")
-    print_result(found, lambda one: [_line(one)], as_json)
+    print_result(found, lambda one: [_line(one), *_why_left(one)], as_json)
 
 
 @job.command()
@@ -98,3 +99,16 @@ def _line(one: Job) -> str:
         f"{one.id:>6}  {one.created_at:%Y-%m-%dT%H:%M:%S}  {one.state:<7}{share}  {one.action}"
         f"{about}: {_emails(one.emails, one.more)} found, {done}{reason}"
     )
+
+
+def _why_left(one: Job) -> Iterator[str]:
+    """Yield why a job may have left emails unchanged, if it has."""
+    if one.unchanged:
+        more = _LEFT_BY_RETRY if one.action is Action.RETRY else ""
+        yield f"unchanged: another status meanwhile, {more}or another transaction held the row"
+
+
+_LEFT_BY_RETRY = (
+    "a body that was removed, an expires_at that has passed (send-again sends such an email as a"
+    " new message), "
+)

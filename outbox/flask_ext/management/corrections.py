@@ -200,12 +200,16 @@ class _Tally:
         self.unknown += done.unknown
         self.left |= {one.id: one for one in unchanged}
 
-    def unchanged(self, email_id: int, status: Status | None, is_redacted: bool) -> Unchanged:
+    def unchanged(self, email_id: int, status: Status | None, done: Changed) -> Unchanged:
+        """Return why an email of a part that was `done` was left as it is."""
         if status is None:
-            return Unchanged(id=email_id, reason=Reason.MISSING)
-        if is_redacted:
-            return Unchanged(id=email_id, reason=Reason.REDACTED, status=status)
-        reason = Reason.ALREADY if status is self.wanted else Reason.STATUS
+            reason = Reason.MISSING
+        elif email_id in done.redacted:
+            reason = Reason.REDACTED
+        elif email_id in done.expired:
+            reason = Reason.EXPIRED
+        else:
+            reason = Reason.ALREADY if status is self.wanted else Reason.STATUS
         return Unchanged(id=email_id, reason=reason, status=status)
 
 
@@ -246,7 +250,7 @@ def _change(
         done, locked = on_free(connection, database, work, part)
         left = [id_ for id_ in part if id_ not in done.statuses and id_ not in locked]
         others = reports.statuses(connection, database, left) if left else {}
-        unchanged = [tally.unchanged(i, others.get(i), i in done.redacted) for i in left]
+        unchanged = [tally.unchanged(i, others.get(i), done) for i in left]
         if is_last:
             unchanged += [Unchanged(id=id_, reason=Reason.LOCKED) for id_ in locked]
         if tally.act is not None:

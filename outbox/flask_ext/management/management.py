@@ -65,7 +65,7 @@ class Management(Searching, PrivacyVerbs):
 
         A copy of an email in doubt may have arrived. Its recipient then gets a second one, and the
         email ends only as sent or unknown. The result names those emails, and gives the reason for
-        each email that is unchanged.
+        each email that is unchanged. One whose `expires_at` has passed is: `send_again` sends it.
 
         It commits transactions of at most a thousand emails each. If the database fails half-way,
         those that are committed stay changed. Emails that another transaction has locked are passed

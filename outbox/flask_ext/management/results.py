@@ -20,6 +20,7 @@ class Reason(StrEnum):
     ALREADY = "it has that status already"
     STATUS = "its status does not allow it"
     REDACTED = "its body was removed"  # nothing is left that could be sent
+    EXPIRED = "its expires_at has passed"  # a sweep would end it, and it would be sent to nobody
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +40,8 @@ class Unchanged:
                 return f"is {self.status}"
             case Reason.REDACTED:
                 return "has no body any more"
+            case Reason.EXPIRED:
+                return "is past its expires_at; send it again as a new message"
         return self.reason.value
 
 
@@ -59,6 +62,11 @@ class Corrections:
     def redacted(self) -> tuple[int, ...]:
         """The ids of emails whose body was removed, so that they cannot be sent again."""
         return self._left(Reason.REDACTED)
+
+    @property
+    def expired(self) -> tuple[int, ...]:
+        """The ids of emails past their `expires_at`: `send_again` sends one as a new message."""
+        return self._left(Reason.EXPIRED)
 
     def _left(self, reason: Reason) -> tuple[int, ...]:
         return tuple(one.id for one in self.unchanged if one.reason is reason)

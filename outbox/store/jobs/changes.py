@@ -24,6 +24,7 @@ class Changed(NamedTuple):
     statuses: dict[int, Status]  # the new ones
     unknown: Sequence[int] = ()
     redacted: Collection[int] = ()  # left as they are
+    expired: Collection[int] = ()  # likewise
 
 
 def change_of(action: Action, statuses: Collection[Status]) -> Change[Changed]:
@@ -50,8 +51,11 @@ def retry(
     doubtful = [row.id for row in rows if row.unknown_count]
     changed = dict.fromkeys((row.id for row in rows), Status.PENDING)
     left = set(ids).difference(changed)
-    bare = retrying.redacted(connection, database, left, statuses) if left else ()
-    return Changed(changed, doubtful, bare)
+    if not left:
+        return Changed(changed, doubtful)
+    bare = retrying.redacted(connection, database, left, statuses)
+    over = retrying.expired(connection, database, left - bare, statuses)
+    return Changed(changed, doubtful, bare, over)
 
 
 def resolve(connection: Connection, database: Database, ids: list[int], outcome: Status) -> Changed:

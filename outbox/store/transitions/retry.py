@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, case, update
+from sqlalchemy import ColumnElement, Connection, case, update
 
 from ...domain.delivery.outcome import RecipientStatus
 from ...domain.delivery.status import Status
@@ -26,14 +26,15 @@ def retry(
 ) -> Sequence[Locked]:
     """Make the emails of these statuses pending again; return their rows as they were.
 
-    An email whose body was removed is left as it is: nothing of it could be sent.
+    An email whose body was removed is left as it is: nothing of it could be sent. So is one whose
+    `expires_at` has passed: the next sweep would end it, and nobody would see it again.
     Their counters start anew. An email with several recipients is not sent again to those who got
     it. A doubt stays: a copy may have arrived, whatever happens to the next one, so the email ends
     only `sent` or `unknown`. It counts as the first doubt, so that the next one is not the last.
     """
     email = database.tables.email
     # The verb has locked these rows before, by `on_free`. So this waits for nobody.
-    whole = email.c.status.in_(statuses) & email.c.redacted_at.is_(None)
+    whole = email.c.status.in_(statuses) & email.c.redacted_at.is_(None) & ~_is_over(database)
     chosen = lock_by_id(connection, database, among(database, ids) & whole)
     several = [row.id for row in chosen.values() if row.recipients > 1]
     turn_recipients(connection, database, several, RecipientStatus.FAILED, RecipientStatus.PENDING)
@@ -60,3 +61,18 @@ def redacted(
     email = database.tables.email.c
     gone = among(database, ids) & email.status.in_(statuses) & email.redacted_at.is_not(None)
     return seen(connection, database, gone)
+
+
+def expired(
+    connection: Connection, database: Database, ids: Collection[int], statuses: Collection[Status]
+) -> frozenset[int]:
+    """Return those of these emails that cannot be retried because their `expires_at` has passed."""
+    email = database.tables.email.c
+    over = among(database, ids) & email.status.in_(statuses) & _is_over(database)
+    return seen(connection, database, over)
+
+
+def _is_over(database: Database) -> ColumnElement[bool]:
+    """Return the condition: the email's `expires_at` has passed. It is never NULL."""
+    expires_at = database.tables.email.c.expires_at
+    return expires_at.is_not(None) & (expires_at <= database.now())

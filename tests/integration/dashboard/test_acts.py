@@ -72,17 +72,6 @@ def test_a_wrong_outcome_changes_nothing(desk: Desk) -> None:
     assert desk.shop.status(email_id) is Status.UNKNOWN
 
 
-def test_only_what_a_status_allows_is_offered(desk: Desk) -> None:
-    def offered(email_id: int) -> set[str]:
-        page = desk.get(f"/messages/{email_id}").text
-        return set(re.findall(rf'action="/outbox/messages/{email_id}/([\w-]+)"', page))
-
-    always = {"send-again", "suppress"}
-    assert offered(stuck(desk.shop, Status.FAILED)) == {"retry"} | always
-    assert offered(stuck(desk.shop, Status.UNKNOWN)) == {"retry", "resolve"} | always
-    assert offered(desk.enqueue(message())) == {"cancel"} | always
-
-
 def test_send_again_makes_a_new_message_of_the_same_content(desk: Desk) -> None:
     email_id = desk.enqueue(whole(), key="order-1", tag="order-1")
     done = desk.post(f"/messages/{email_id}/send-again", f"/messages/{email_id}")

@@ -245,7 +245,7 @@ class Model:
 
     def retry(self, email_id: int) -> int:
         mail = self.emails[email_id]
-        if mail.status not in (Status.FAILED, Status.UNKNOWN):
+        if mail.status not in (Status.FAILED, Status.UNKNOWN) or self.past(mail.expires):
             return 0
         mail.attempts = mail.crashes = 0
         mail.unknown_count = min(mail.unknown_count, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import Connection, select
@@ -37,6 +38,20 @@ def test_retry_sends_again_by_id_and_by_status(shop: Shop, run: Run, status: Sta
     run("retry", "--status", status.value)
     assert shop.status(other) is Status.PENDING
     run("retry", "--status", status.value, code=1)
+
+
+def test_retry_tells_of_emails_whose_time_is_over(shop: Shop, run: Run) -> None:
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    first, second = (stuck(shop, Status.FAILED, expires_at=soon) for _ in range(2))
+    shop.later(7200)
+    output = run("retry", first, code=1).output
+    left = f"email {first} is unchanged: is past its expires_at; send it again as a new message\n"
+    assert output == f"{left}0 emails are pending again\n"
+    output = run("retry", "--status", "failed", code=1).output
+    assert "2 emails are unchanged: each is past its expires_at; send-again sends one" in output
+    assert "0 emails are pending again" in output
+    run("send-again", second)
+    assert [shop.status(one) for one in (first, second)] == [Status.FAILED] * 2
 
 
 def test_retry_by_status_goes_through_the_emails_in_short_transactions(

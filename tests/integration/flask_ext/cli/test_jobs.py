@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from outbox import Status
 from outbox.domain.errors import RowsLocked
 from outbox.worker import jobs
 from outbox.worker.jobs import run_jobs
@@ -39,6 +40,21 @@ def test_a_job_from_its_dry_run_to_its_end(shop: Shop) -> None:
     assert (entry["state"], entry["changed"], entry["filters"]["tag"]) == ("done", 2, "news")
     assert "there is no job 9" in run("job", "show", 9, code=1).output
     assert {one.who.split(":")[0] for one in shop.outbox.audit()} == {"shell"}
+
+
+@pytest.mark.parametrize("action", ["retry", "resolve as failed"])
+def test_a_job_that_left_emails_says_why(shop: Shop, action: str) -> None:
+    run, email = runner(shop), shop.tables.email
+    written(shop, 1, Status.FAILED if action == "retry" else Status.UNKNOWN)
+    run("job", "start", action, "--status", "failed" if action == "retry" else "unknown")
+    with shop.engine.begin() as connection:
+        over = email.update().values(expires_at=shop.database.now())
+        connection.execute(over)
+    run_jobs(shop.runtime)
+    told = run("job", "show", 1).output
+    is_left = action == "retry"
+    assert f"{int(not is_left)} changed, {int(is_left)} unchanged" in told
+    assert ("an expires_at that has passed (send-again sends" in told) is is_left
 
 
 def test_what_is_removed_and_what_there_never_was_are_told_apart(shop: Shop) -> None:

@@ -173,14 +173,18 @@ def test_what_was_locked_is_left_at_the_end_if_it_has_ended_anew(shop: Shop) -> 
     assert (done.changed, done.unchanged) == (5, 2)
 
 
-def test_an_email_without_its_body_is_counted_as_unchanged(shop: Shop) -> None:
-    (bare, *_) = written(shop, 3)
+@pytest.mark.parametrize("column", ["redacted_at", "expires_at"])
+def test_an_email_without_its_body_or_past_its_time_is_counted_as_unchanged(
+    shop: Shop, column: str
+) -> None:
+    (left, *_) = written(shop, 3)
     table = shop.tables.email
     with shop.engine.begin() as connection:
-        gone = sa.update(table).where(table.c.id == bare)
-        connection.execute(gone.values(redacted_at=shop.database.now()))
+        gone = sa.update(table).where(table.c.id == left)
+        connection.execute(gone.values({column: shop.database.now()}))
     done = finished(shop, shop.outbox.start_job("retry", status="failed"))
     assert (done.changed, done.unchanged) == (2, 1)
+    assert shop.status(left) is Status.FAILED
 
 
 def test_jobs_take_turns(shop: Shop) -> None:

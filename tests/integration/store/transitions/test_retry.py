@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from outbox import Status
+from outbox import Reason, Status, Unchanged
 from outbox.domain.delivery.outcome import MAX_UNKNOWN, decide_outcome
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 from outbox.store.control import suppression
@@ -16,6 +16,7 @@ from outbox.store.transitions.expire import expire
 from outbox.store.transitions.release import suppress
 from outbox.store.transitions.retry import retry
 from tests.support.shop.facts import facts
+from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shop, entry
 
 pytestmark = pytest.mark.each_database
@@ -105,8 +106,8 @@ def test_an_email_in_doubt_that_a_person_sends_again_ends_unknown_where_it_is_no
     assert shop.status(email_id) is Status.UNKNOWN
     assert set(shop.recipients(email_id).values()) <= {"unknown"}
     told = shop.app.test_cli_runner().invoke(args=["outbox", "retry", str(email_id)]).output
-    assert "1 email is pending again" in told
-    assert "1 of them was unknown: a copy may have arrived" in told
+    again = "1 email is pending again\n1 of them was unknown: a copy may have arrived"
+    assert ("past its expires_at" if end == "expired" else again) in told
 
 
 @pytest.mark.parametrize("to", [ONE, TWO], ids=["one", "several"])
@@ -153,6 +154,39 @@ def test_a_failed_email_that_a_person_sends_again_is_in_no_doubt(shop: Shop) -> 
     told = shop.app.test_cli_runner().invoke(args=["outbox", "retry", str(email.id)]).output
     assert "doubt" not in told
     assert (shop.status(email.id), shop.email_row(email.id).unknown_count) == (Status.PENDING, 0)
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
+def test_an_email_whose_time_is_over_stays_where_a_person_sees_it(
+    shop: Shop, status: Status
+) -> None:
+    """It would end without an attempt, as expired: no list of what needs a person has these."""
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    over, bare, waits = (stuck(shop, status, expires_at=soon) for _ in range(3))
+    endless = stuck(shop, status)
+    assert list(shop.outbox.retry(waits).changed) == [waits]
+    shop.later(7200)
+    without_body(shop, bare)
+    before = shop.email_row(over)
+    done = shop.outbox.retry([over, bare, endless])
+    assert done.changed == {endless: Status.PENDING}
+    assert done.unchanged == (
+        Unchanged(id=over, reason=Reason.EXPIRED, status=status),
+        Unchanged(id=bare, reason=Reason.REDACTED, status=status),
+    )
+    assert (done.expired, done.redacted) == ((over,), (bare,))
+    assert str(done.unchanged[0]) == "is past its expires_at; send it again as a new message"
+    assert shop.outbox.retry(status=status).expired == (over,)
+    assert shop.email_row(over) == before
+    assert expire(shop.database) == 1, "the one that had begun to wait in its time"
+    assert shop.email_row(shop.outbox.send_again(over).id).expires_at is None
+
+
+def without_body(shop: Shop, email_id: int) -> None:
+    email = shop.tables.email
+    gone = sa.update(email).where(email.c.id == email_id)
+    with shop.engine.begin() as connection:
+        connection.execute(gone.values(redacted_at=shop.database.now()))
 
 
 def test_whom_the_list_bars_no_lost_worker_brings_into_doubt(shop: Shop) -> None:
