@@ -44,7 +44,7 @@ MAX_REPLANS = 3
 
 def sweep(
     runtime: Runtime,
-    hand_out: Callable[[Claim], None],
+    hand_out: Callable[[Claim], object],
     wake: Callable[[float], None] = lambda _: None,
 ) -> int:
     """Claim due emails as far as slots are free, and hand each batch out; return how many emails.
@@ -75,19 +75,22 @@ def sweep(
     return sum(made.emails for made in claims)
 
 
-def publish(runtime: Runtime) -> Callable[[Claim], None]:
+def publish(runtime: Runtime) -> Callable[[Claim], str]:
     """Return the function that hands a batch out over Celery, as a task with only its token.
 
-    Where the broker fails, the emails stay claimed: whether the task was delivered is uncertain, so
-    the end of the lease decides.
+    That returns "", or why the batch was not published. Where the broker fails, the emails stay
+    claimed: whether the task was delivered is uncertain, so the end of the lease decides.
     """
 
-    def hand_out(made: Claim) -> None:
+    def hand_out(made: Claim) -> str:
         try:
-            if not runtime.publish("outbox.send", SEND_QUEUES[made.priority], str(made.token)):
-                _log.warning("outbox: a batch was not published (no worker takes those that wait)")
+            done = runtime.publish("outbox.send", SEND_QUEUES[made.priority], str(made.token))
+            why = "" if done else "no worker takes those that wait"
         except Exception as error:  # noqa: BLE001  (any broker, any error: the lease decides)
-            _log.warning("outbox: a batch was not published (%s)", type(error).__name__)
+            why = type(error).__name__
+        if why:
+            _log.warning("outbox: a batch was not published (%s)", why)
+        return why
 
     return hand_out
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 from flask.cli import with_appcontext
 
@@ -11,6 +13,7 @@ from ...domain.errors import InvalidMessage
 from ...domain.priority import Priority
 from ...domain.version import __version__
 from ...store.control.pause import EVERYTHING
+from ...store.records import Claim
 from ...store.schema.column_types import REASON_LENGTH
 from ...worker.beat_mark import note_beat
 from ...worker.drain import drain as run_drain
@@ -117,19 +120,35 @@ def show(id: int, as_json: bool) -> None:  # noqa: A002
 @commands.command()
 @with_appcontext
 def sweep() -> None:
-    """Claim what is due and hand it to the workers, from cron in the place of beat; do the jobs."""
+    """Claim what is due and hand it to the workers, from cron in the place of beat; do the jobs.
+
+    Exit 1 where the broker did not take all of it.
+    """
     runtime = current_runtime()
     if runtime.is_eager:
         text = "task_always_eager is set, so no worker would take it: flask outbox drain sends"
         raise click.ClickException(text)
     refuse_copy(runtime)
     note_beat(runtime)
-    click.echo(f"{counted(run_sweep(runtime, publish(runtime)), 'email')} handed out")
+    emails, hand_out = Counter[str](), publish(runtime)
+
+    def count(made: Claim) -> None:
+        emails[hand_out(made)] += made.emails
+
+    run_sweep(runtime, count)
+    click.echo(f"{counted(emails.pop('', 0), 'email')} handed out")
     while runtime.has_jobs and run_jobs(runtime):
         pass
     _tell_pauses()
     if runtime.sending_is_off():
         click.echo(SUPPRESSED)
+    if emails:
+        left = counted(emails.total(), "email was", "emails were")
+        why = "; ".join(sorted(emails))
+        raise click.ClickException(f"{left} not published ({why}). {_CLAIMED}")
+
+
+_CLAIMED = "They stay claimed: when their lease has ended, a later sweep hands them out"
 
 
 @commands.command()

@@ -112,15 +112,6 @@ def test_show_tells_all_of_one_email_and_exits_1_where_there_is_none(shop: Shop,
     assert "no email 99" in run("show", 99, code=1).output
 
 
-def test_sweep_hands_out_what_is_due(shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    published: list[tuple[object, ...]] = []
-    monkeypatch.setattr(shop.runtime, "publish", lambda *words: published.append(words))
-    email = shop.enqueue()
-    assert "1 email handed out" in run("sweep").output
-    token = shop.email_row(email.id).token
-    assert published == [("outbox.send", "outbox.normal", str(token))]
-
-
 def test_drain_sends_until_nothing_is_due(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port)
     run = runner(shop)
