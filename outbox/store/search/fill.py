@@ -14,7 +14,7 @@ from ...domain.search.digests import digests
 from ..bounded_waits import run_bounded
 from ..connection.database import Database
 from ..connection.list_parts import among
-from ..connection.row_locks import kept
+from ..connection.row_locks import free
 from ..inserts import lookup
 from ..lookup.forget import addresses, remove_pairs
 from .fill_subjects import FillSubjects
@@ -69,14 +69,15 @@ def _index(
 ) -> int:
     """Index those of these emails that are free; return how many.
 
-    The lock keeps the purge away, which would leave their new rows behind. On PostgreSQL no
-    worker waits for it.
+    The lock keeps the purge and erasures away: what they do not see here would stay for ever. So
+    it is the lock that an erasure takes. Workers pass these emails over for that moment.
     """
-    email = database.tables.email.c
+    table = database.tables.email
+    email = table.c
     columns = email.id, email.content_id, email.recipient, email.recipients, email.message_id
     own = _own_headers(database)
     chosen = select(*columns, own).where(among(database, ids)).order_by(email.id)
-    rows = connection.execute(kept(connection, chosen)).all()
+    rows = connection.execute(free(chosen, table)).all()
     if not LOOKED_UP.isdisjoint(indexed):
         _look_up(connection, database, indexed, rows)
     if Term.SUBJECT in indexed:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import pytest
+from sqlalchemy import Connection
+
+from outbox.domain.search.digests import recipient_digest
+from outbox.flask_ext.management.privacy.erase import Erasure, Left
+from outbox.store.connection.database import Database
+from outbox.store.inserts import lookup
 from outbox.store.search import fill
 from tests.integration.store.search.test_find import listed
 from tests.integration.store.search.test_lookup import TERMS, WAYS, expected, pairs
@@ -155,3 +163,31 @@ def test_what_another_transaction_removes_is_left_out_and_told(shops: Shops) -> 
     assert first.id not in {row.email_id for row in shop.rows(shop.tables.lookup)}
     assert indexed.outbox.index() == 0
     assert pairs(shop) == expected(shop)
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+@pytest.mark.parametrize("search", [[], ["recipient"]], ids=["never indexed", "indexed before"])
+def test_an_erasure_at_the_same_moment_leaves_nothing_that_leads_to_the_person(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch, search: list[str]
+) -> None:
+    """The lookup has a plain digest: whoever has a list of addresses could try them all."""
+    ada = "ada@x.example"
+    written = shops.open(OUTBOX_SEARCH=search, SECRET_KEY="secret")
+    email = written.enqueue(ada)
+    written.outbox.cancel_now(email.id)
+    indexing, other = (shops.open(SECRET_KEY="secret") for _ in range(2))
+    erasures: list[Erasure] = []
+    genuine = lookup.insert
+
+    def insert(connection: Connection, database: Database, found: Any) -> None:
+        with ThreadPoolExecutor(1) as another:  # between the read of the address and its digest
+            erasures.append(another.submit(other.outbox.erase, ada, scan=True).result())
+        genuine(connection, database, found)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lookup, "insert", insert)
+        indexing.outbox.index()
+    (done,) = erasures
+    assert done.left == {email.id: Left.LOCKED}
+    assert other.outbox.erase(ada).is_whole
+    assert recipient_digest(ada) not in {row.digest for row in other.rows(other.tables.lookup)}
