@@ -4,7 +4,8 @@ Where a spreadsheet writes semicolons in the place of commas, it is read as well
 
 A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula. So such a cell gets
 an apostrophe before it, which is taken off again when the file is read. A spreadsheet may split the
-file at semicolons, so behind each one the same is done.
+file at semicolons, so behind each one the same is done. Quotes that follow it begin a cell there,
+and may be no part of it. So the apostrophe stands behind them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ MOST_TOLD = 100
 """How many wrong lines are told."""
 
 _CHUNK = 1000
-_FORMULA = re.compile(r"(^|;)(?=[=+\-@'])")
-_MARKED = re.compile(r"(^|;)'(?=[=+\-@'])")
+_FORMULA = re.compile(r"((?:^|;)\"*)(?=[=+\-@'])")
+_MARKED = re.compile(r"((?:^|;)\"*)'(?=[=+\-@'])")
 _HEADING = ["address", "reason"]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from concurrent.futures import ThreadPoolExecutor
 from email import message_from_bytes
-from io import BytesIO
+from io import BytesIO, StringIO
 from typing import Any
 
 import pytest
@@ -215,11 +216,20 @@ def test_a_file_that_cannot_be_read_changes_nothing(
     assert desk.shop.outbox.suppressed() == ()
 
 
-@pytest.mark.parametrize("reason", ["bounced;=cmd|'/C calc'!A0", "'=x;'-y", ";;+1", "a;b"])
+REASONS = [
+    "bounced;=cmd|'/C calc'!A0", "'=x;'-y", ";;+1", "a;b", '550 x;"=1+1;y', '"=1+1', '""+1;""@x',
+    '";"=1;"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", REASONS)
 def test_a_reason_is_no_formula_wherever_a_spreadsheet_splits_it(desk: Desk, reason: str) -> None:
     desk.shop.outbox.suppress("a@x.example", reason)
     exported = desk.get("/suppressed.csv")
     assert not re.search(r"(^|[,;\"])[=+@-]", exported.text, re.MULTILINE)
+    for delimiter in ",;\t":
+        rows = csv.reader(StringIO(exported.text, newline=""), delimiter=delimiter)
+        assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
     assert desk.shop.outbox.unsuppress("a@x.example")
     bring_in(desk, exported.data)
     assert [one.reason for one in desk.shop.outbox.suppressed()] == [reason]
