@@ -17,6 +17,7 @@ from ..store.connection.error_codes import (
     is_missing_table,
     is_outage,
     refuse_missing_tables,
+    without_rows,
 )
 from ..store.records import Claim
 from .batch.send_batch import send_batch
@@ -45,7 +46,8 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
     """Log an outage in one line: a traceback each second tells no more. Other errors are raised.
 
     A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out. Missing
-    tables are told of, with the remedy, once a minute.
+    tables are told of, with the remedy, once a minute. Celery logs what is raised, so it is raised
+    without the database's own text, which may quote a row.
     """
     try:
         yield
@@ -54,6 +56,8 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
             return
         refuse_missing_tables(error)
         if not is_outage(error):
+            if (harmless := without_rows(error)) is not error:
+                raise harmless from None
             raise
         _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))
 

@@ -11,13 +11,12 @@ from typing import Any, TypeAlias
 from flask import Blueprint, Response, abort, current_app, g, redirect, request
 from flask.blueprints import BlueprintSetupState
 from flask.typing import ResponseReturnValue
-from sqlalchemy.exc import StatementError
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter, Rule
 from werkzeug.wsgi import LimitedStream
 
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
-from ...store.connection.error_codes import describe
+from ...store.connection.error_codes import without_rows
 from ..access import csrf
 from ..access.role import Access, Role, Visitor, visitor_of
 from .render import NOT_DONE, error_page, here
@@ -195,15 +194,8 @@ def _failed(error: Exception) -> ResponseReturnValue:
         return error_page(503, "locked")
     if current_app.debug or current_app.testing:
         raise error
-    _log.error("outbox: a page of the dashboard failed", exc_info=_without_rows(error))
+    _log.error("outbox: a page of the dashboard failed", exc_info=without_rows(error))
     if isinstance(error, ConfigurationError):  # its text names the remedy, and no value
         return error_page(500, "set-up", told=str(error))
     # An act may take several transactions, and some of them may have committed.
     return error_page(500, "act" if request.method == "POST" else "")
-
-
-def _without_rows(error: Exception) -> Exception:
-    """Return what the log may show of an error, with its traceback: a database's quotes rows."""
-    if not isinstance(error, StatementError):
-        return error
-    return RuntimeError(describe(error)).with_traceback(error.__traceback__)

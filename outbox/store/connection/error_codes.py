@@ -263,3 +263,10 @@ def describe(error: BaseException) -> str:
     original = error.orig if isinstance(error, StatementError) else error
     code = code_of(error)
     return type(original).__name__ + ("" if code is None else f" {code}")
+
+
+def without_rows(error: Exception) -> Exception:
+    """Return what a log may show of an error, with its traceback: a database's text quotes rows."""
+    if not isinstance(error, StatementError):
+        return error
+    return RuntimeError(describe(error)).with_traceback(error.__traceback__)

@@ -26,9 +26,9 @@ def celery(shop: Shop) -> Iterator[Celery]:
     app.close()
 
 
-def run(celery: Celery, name: str) -> Any:
+def run(celery: Celery, name: str, *args: str) -> Any:
     """Run a task as Celery's worker does, which traces and logs what it raises."""
-    return celery.tasks[name].apply()
+    return celery.tasks[name].apply(args)
 
 
 @pytest.mark.parametrize("task", ["outbox.sweep", "outbox.purge"])
@@ -67,6 +67,27 @@ def test_a_missing_table_is_told_in_full(
     assert result.failed()
     assert "Traceback" in caplog.text
     assert "run your migrations" in caplog.text
+
+
+@pytest.mark.databases("postgresql")
+def test_a_row_that_is_refused_is_told_in_full_but_for_the_row(
+    shop: Shop, celery: Celery, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL quotes the row that a constraint of the app refuses."""
+    with shop.engine.begin() as connection:
+        refuse = "ALTER TABLE outbox_email ADD CONSTRAINT own CHECK (status <> 'suppressed')"
+        connection.execute(sa.text(refuse))
+    shop.outbox.suppress(ADDRESS)
+    shop.enqueue(ADDRESS, key="order-1", tag="orders")
+    (made,) = shop.claim()
+    result = run(celery, "outbox.send", str(made.token))
+    assert result.failed()
+    assert "CheckViolation 23514" in str(result.result)
+    assert "raised unexpected" in caplog.text
+    assert "Traceback" in caplog.text
+    for told in (caplog.text, result.traceback, repr(result.result)):
+        for private in ("Failing row", ADDRESS, "shop@shop.example", "order-1"):
+            assert private not in told
 
 
 def test_missing_tables_are_told_once_a_minute(
