@@ -12,6 +12,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from outbox import Status
 from outbox.dashboard import Role
+from outbox.dashboard.overview import page
 from outbox.flask_ext.management import corrections
 from outbox.store.queries import id_steps
 from outbox.worker.jobs import run_jobs
@@ -228,9 +229,37 @@ def test_the_overview_tells_what_changes_while_somebody_looks(
     browser.execute_script("document.body.dispatchEvent(new Event('refresh-figures'))")
     assert browser.find_element(By.CSS_SELECTOR, ".as-table[open]")
     office.desk.role = None
-    wait.until(lambda _: "could not be loaded again" in shown("#now"))
+    wait.until(lambda _: "could not be loaded again" in shown("#stale"))
     assert "the priority bulk is paused" in shown("#now")
     assert [one for one in complaints(browser) if "404" not in one] == []
+
+
+def test_the_hint_of_a_part_that_fails_stays_while_the_other_one_is_loaded_again(
+    browser: Chrome,
+    office: Office,
+    see: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refresh(name: str) -> None:
+        browser.execute_script(f"document.body.dispatchEvent(new Event('{name}'))")
+
+    def hint() -> bool:
+        return browser.find_element(By.ID, "stale").is_displayed()
+
+    wait = WebDriverWait(browser, DEADLINE, poll_frequency=0.05)
+    see("/")
+    with monkeypatch.context() as broken:
+        broken.setattr(page, "charts_of", None)
+        refresh("refresh-figures")
+        wait.until(lambda _: hint())
+        office.desk.shop.outbox.pause("urgent")
+        refresh("refresh")
+        paused = "the priority urgent is paused"
+        wait.until(lambda _: paused in browser.find_element(By.ID, "now").text)
+        assert hint()
+    refresh("refresh-figures")
+    wait.until(lambda _: not hint())
+    office.desk.shop.outbox.resume("urgent")
 
 
 def test_it_works_without_scripts(browser_without_scripts: Chrome, office: Office) -> None:

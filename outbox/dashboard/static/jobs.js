@@ -5,5 +5,3 @@ setInterval(() => {
   const runs = document.querySelector("#now [data-state=running]");
   if (runs && !document.hidden) document.body.dispatchEvent(new Event("refresh"));
 }, 2_000);
-
-document.addEventListener("htmx:after:swap", () => stale(false));
