@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .reply_table import CONNECTIONS, THROTTLE
+from .reply_words import CONNECTIONS, POLICY_QUOTA, THROTTLE, words_of
 from .transaction import Phase, Reply
 
 
@@ -18,9 +18,10 @@ def refuses_login(reason: str) -> bool:
 
 def refuses_connections(reason: str) -> bool:
     """Return whether the server refused a session that it might take with fewer of them."""
-    return reason.startswith(f"{Phase.GREETING}: 4") or bool(CONNECTIONS.search(reason))
+    return reason.startswith(f"{Phase.GREETING}: 4") or bool(CONNECTIONS.search(words_of(reason)))
 
 
 def throttles(reason: str) -> bool:
     """Return whether the server wants fewer emails in a time."""
-    return bool(THROTTLE.search(reason))
+    words = words_of(reason)
+    return bool(THROTTLE.search(words) or POLICY_QUOTA.search(words))

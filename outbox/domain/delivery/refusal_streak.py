@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .blame import Common, Traits
-from .reply_table import is_greylisting, without_addresses
+from .reply_words import RECIPIENTS, SENDERS, is_greylisting, without_addresses, words_of
 from .transaction import NOBODY, Phase, RecipientResult, Reply, Transaction, Verdict
 
 REFUSAL_LENGTH = 255
@@ -31,19 +31,6 @@ _OWN_STATUS = re.compile(r"[45]\.(1\.([0-6]|9|10)|2\.\d+)")
 about the sender). At MAIL the same codes are about the sender."""
 _OWN_BEHIND_RCPT = re.compile(r"[45]\.(1\.([1-6]|10)|2\.[1-4])")
 """Those of them that no server says of an email as a whole. Exchange says x.2.0 and 5.2.252 so."""
-_OWN_TEXT = re.compile(
-    r"(user|recipient|mailbox|(?<!ip )address|account)\b.{0,30}"
-    r"\b(unknown|not found|unavailable|disabled|full|does ?n.t exist|not exist|invalid)"
-    r"|(no such|unknown|invalid) (user|recipient|mailbox|address|account)|over ?quota",
-    re.IGNORECASE,
-)
-_SENDERS_TEXT = re.compile(
-    r"\bsender( address)? (rejected|refused|denied|verif)|\b(unknown|invalid) sender"
-    r"|\bsend.?as|storedrv\.submission|\byour (e-?mail )?account\b",
-    re.IGNORECASE,
-)
-"""The sender, or the account that we send by. Exim refuses each recipient of a sender that it
-cannot verify: "Verification failed for <…> No Such User Here Sender verify failed"."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,7 +139,7 @@ def fingerprint(phase: Phase, reply: Reply) -> str | None:
     Addresses, numbers and ids in the text are masked, so that it names nobody. It is None where
     there is no reply, or where the reply is about the recipient alone.
     """
-    if reply.code < 400 or is_greylisting(reply) or _is_recipients_own(phase, reply):
+    if reply.code < 400 or is_greylisting(phase, reply) or _is_recipients_own(phase, reply):
         return None
     text = without_addresses(reply.text)
     for pattern, mask in _MASKS:
@@ -167,14 +154,14 @@ def _is_recipients_own(phase: Phase, reply: Reply) -> bool:
     At MAIL no recipient is known. Behind RCPT the whole email is refused: some codes leave it to
     the words.
     """
-    if phase is Phase.MAIL or _SENDERS_TEXT.search(without_addresses(reply.text)):
+    if phase is Phase.MAIL or SENDERS.search(words_of(reply.text)):
         return False
     if reply.enhanced and _OWN_STATUS.fullmatch(reply.enhanced) is None:
         return False
     plain = _OWN_STATUS if phase is Phase.RCPT else _OWN_BEHIND_RCPT
     if plain.fullmatch(reply.enhanced):
         return True
-    return _OWN_TEXT.search(reply.text) is not None
+    return RECIPIENTS.search(words_of(reply.text)) is not None
 
 
 def _of_recipient(phase: Phase, one: RecipientResult) -> str | None:

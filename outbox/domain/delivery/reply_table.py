@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ..scheduling.backoff import GREYLIST_FLOOR
+from .reply_words import (
+    CLIENT_THROTTLE,
+    EXCHANGE_THROTTLE,
+    GMAIL_THROTTLE,
+    LIMIT,
+    POLICY_QUOTA,
+    SENDERS_LIMIT,
+    SES_THROTTLE,
+    THROTTLE,
+    is_greylisting,
+    named_delay,
+    words_of,
+)
 from .transaction import Phase, Reply, Verdict
 
-LONGEST_DELAY = 86_400.0
-"""Seconds: the longest time that a server can name. `backoff.delay` adds up to a tenth to it."""
-
 LONGEST_HALT = 3600.0
-"""The same for a session that it refuses. No email goes out meanwhile, not even as a probe."""
+"""Seconds: the longest time that a server can name where it refuses a session. No email goes out
+meanwhile, not even as a probe."""
 
 
 class Event(StrEnum):
@@ -65,20 +76,8 @@ class Row:
             and reply.enhanced.startswith(self.enhanced)
             and (accepted or not self.after_accepted)
             and (self.unless is None or self.unless.fullmatch(reply.enhanced) is None)
-            and (self.text is None or self.text.search(without_addresses(reply.text)) is not None)
+            and (self.text is None or self.text.search(words_of(reply.text)) is not None)
         )
-
-
-def _text(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-_ADDRESS = re.compile(r"\S*@\S*")
-
-
-def without_addresses(text: str) -> str:
-    """Return a reply's text with each address masked: `<throttle@shop.example>` is no throttle."""
-    return _ADDRESS.sub("@", text)
 
 
 ANY = frozenset(Phase)
@@ -89,30 +88,13 @@ AUTH, MAIL, RCPT, DATA, DOT = (
 )
 BEFORE_DOT = MAILING - DOT
 
-LIMIT = _text(
-    r"throttl|rate.?limit|slow.?down|too (fast|quickly|much mail)"
-    r"|too many (e-?mails|messages|requests|connections|sessions)\b(?! in .{0,40}box)"
-    r"|\bsend(ing|er)?('s)?( (?!size)\w+)? (rate|quota|limit)|submission.?quota|messaging limit"
-    r"|\b(daily|hourly|monthly)( \w+){0,4} (quota|limit)"
-    r"|\b(e-?mails?|messages?) (quota|limit)( \w+){0,2} (exceeded|reached)"
-    r"|\b(e-?mails?|messages?|recipients?|failures) per.(second|minute|hour|day|month)\b"
-)
-"""A limit on how much is sent. Of one email, a server says "too many hops", "message size limit
-exceeded" or "mailbox over quota" in similar words: these do not fit."""
 _OF_ONE = re.compile(r"[45]\.(1\.(?!90$)\d+|2\.[1-4]|3\.4)")
 """Enhanced codes that are about one recipient or one content, whatever the words: an address, a
 mailbox, a size. But Exchange says x.1.90, x.2.0 and "5.2.2 Submission quota exceeded" of a sender's
 limit."""
 _OF_SIZE = re.compile(r"[45]\.3\.4")
-THROTTLE = _text(rf"{LIMIT.pattern}|too (many|much)")
-CONNECTIONS = _text(
-    r"(too many|maximum|concurrent)( \w+){0,3} (connections|sessions)"
-    r"|(connection|session)s?( \w+){0,2} (limit|exceeded)"
-)
-EXCHANGE_THROTTLE = _text(r"submission.?quota")
-CLIENT_THROTTLE = _text(r"too many recipients from")  # Postfix's own limit on a client
-SES_THROTTLE = _text(r"throttling failure")
-GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down")
+_OF_SOME = re.compile(rf"{_OF_ONE.pattern}|[45]\.5\.3")
+"""The same at RCPT, where x.5.3 is about the number of one email's recipients."""
 
 ROWS: tuple[Row, ...] = (
     # The only success: RFC 5321 §4.2.1 asks clients to look at the first digit.
@@ -134,6 +116,7 @@ ROWS: tuple[Row, ...] = (
     # client names all recipients before it takes the reply for the email's (`RecipientRefusals`).
     # At MAIL only the sender and the size are known: the reply may well be about the server.
     Row(MAIL, "4", Verdict.SUSPECT, enhanced="4.3."),  # 4.3.x is the email system's own status
+    Row(MAIL, "452", Verdict.SUSPECT),  # its storage is full (RFC 5321 §4.2.3), says Exim, too
     Row(MAIL, "4", Verdict.SUSPECT, unless=_OF_SIZE, text=THROTTLE),
     Row(MAIL, "5", Verdict.SUSPECT, unless=_OF_SIZE, text=THROTTLE),
     # Gmail and Mailtrap count at DATA with 5xx, and Postfix' policy servers at the dot.
@@ -141,6 +124,7 @@ ROWS: tuple[Row, ...] = (
     Row(DATA | DOT, "5", Verdict.SUSPECT, unless=_OF_ONE, text=LIMIT),
     Row(DATA | DOT, "5", Verdict.SUSPECT, text=EXCHANGE_THROTTLE),
     Row(RCPT, "4", Verdict.SUSPECT, text=CLIENT_THROTTLE),
+    Row(RCPT, "5", Verdict.SUSPECT, text=CLIENT_THROTTLE),
     Row(MAIL, Event.LACKING, Verdict.LACKING),
     Row(MAIL, Event.MALFORMED, Verdict.FAIL),
     # Out of step: we and the server no longer talk about the same command.
@@ -151,6 +135,12 @@ ROWS: tuple[Row, ...] = (
     # RFC 3463 §3.6: "this will result in the sender segmenting the message".
     Row(RCPT, "4", Verdict.NEXT, enhanced="4.5.3", after_accepted=True),
     Row(RCPT, "5", Verdict.NEXT, enhanced="5.5.3", after_accepted=True),
+    # Behind "too many recipients": Gmail speaks of its sending limits there, too. The words may be
+    # wrongly understood. Then the next email is taken, and this one goes again.
+    Row(RCPT, "4", Verdict.SUSPECT, unless=_OF_SOME, text=SENDERS_LIMIT),
+    Row(RCPT, "5", Verdict.SUSPECT, unless=_OF_SOME, text=SENDERS_LIMIT),
+    Row(MAILING, "4", Verdict.SUSPECT, enhanced="4.7.", text=POLICY_QUOTA),
+    Row(MAILING, "5", Verdict.SUSPECT, enhanced="5.7.", text=POLICY_QUOTA),
     # This email, or this recipient.
     Row(MAILING, "4", Verdict.RETRY),
     Row(MAILING, "5", Verdict.FAIL),
@@ -184,7 +174,7 @@ def judge(
     row = next(row for row in ROWS if row.applies(phase, key, reply, accepted))
     return Judgement(
         verdict=row.verdict,
-        retry_after=_retry_after(row.verdict, reply),
+        retry_after=_retry_after(row.verdict, phase, reply),
         alert=row.alert,
         renew=row.renew or row.verdict in (Verdict.HALT, Verdict.SUSPECT),
     )
@@ -200,50 +190,12 @@ def is_out_of_step(codes: Sequence[int]) -> bool:
     return codes[-1] != 354 and any(code // 100 == 2 for code in codes[1:])
 
 
-_UNITS = {"s": 1, "m": 60, "h": 3600}
-_NAMED = _text(
-    r"\b(?:again|retry|retried|wait|back|greylist(?:ed|ing)?|graylist(?:ed|ing)?)\b[^.\d]{0,30}"
-    r"\b(\d{1,9}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b"
-)
-_GREYLIST = _text(r"gr[ea]ylist")
-_CLIENT = _text(r"(client host|helo command) rejected|service unavailable")
-_LATER = _text(r"\b(again|later|wait|retr(y|ied)|delay|defer|temporar|come back)")
-_NAMES = _text(r"\S*[./@]\w\S*")
-
-
-def _retry_after(verdict: Verdict, reply: Reply) -> float | None:
+def _retry_after(verdict: Verdict, phase: Phase, reply: Reply) -> float | None:
     if verdict not in (Verdict.RETRY, Verdict.HALT, Verdict.SUSPECT):
         return None
     named = named_delay(reply.text)
     if verdict is Verdict.HALT and named is not None:
         return min(named, LONGEST_HALT)
-    if verdict is Verdict.RETRY and is_greylisting(reply):
+    if verdict is Verdict.RETRY and is_greylisting(phase, reply):
         return max(named or 0.0, GREYLIST_FLOOR)
     return named
-
-
-def named_delay(text: str) -> float | None:
-    """Return the seconds that a text names ("try again in 300 seconds"), at most a day."""
-    found = _NAMED.search(text)
-    if found is None:
-        return None
-    return min(float(found[1]) * _UNITS[found[2][0].lower()], LONGEST_DELAY)
-
-
-def is_greylisting(reply: Reply) -> bool:
-    """Return whether the server asks an unknown client to come back later (RFC 6647).
-
-    Postfix also says 450 4.7.1 where it refuses the client for good: "Client host rejected: cannot
-    find your hostname". Some greylisters begin in the same way, but then they speak of later. And
-    policy servers say 450 4.7.1 for a throttle.
-    """
-    if _GREYLIST.search(reply.text):
-        return True
-    if reply.code not in (450, 451) or reply.enhanced != "4.7.1":
-        return False
-    if LIMIT.search(without_addresses(reply.text)):
-        return False
-    if _CLIENT.search(reply.text) is None:
-        return True
-    words = _NAMES.sub(" ", reply.text)  # without `<later.example>` and a page's address
-    return _LATER.search(words) is not None

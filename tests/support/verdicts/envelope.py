@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from outbox.domain.delivery.reply_table import Event
@@ -10,7 +11,14 @@ from tests.support.servers.smtp.scripted import raw, stall
 from tests.support.servers.smtp.stateful import Says, hang_up
 from tests.support.verdicts import rows
 from tests.support.verdicts.case import AT, LATER, NO, Case, Following, Recipient, TableRow, case
-from tests.support.verdicts.reverse_path import CLOSED, GMAIL, MAIL
+from tests.support.verdicts.reverse_path import (
+    CLOSED,
+    GMAIL,
+    GODADDY,
+    MAIL,
+    STALWART,
+    WILDDUCK,
+)
 
 CLOSING = "421 4.3.2 closing"
 THROTTLED = Recipient(status="pending", reply=GMAIL)
@@ -138,7 +146,12 @@ RCPT = (
         for name, answers, recipients in (
             ("Gmail", {"RCPT 2": GMAIL}, (rows.TAKEN, THROTTLED)),
             ("Gmail, the first of two", {"RCPT": GMAIL}, (THROTTLED, rows.TAKEN)),
+            ("with 5xx", {"RCPT 2": WILDDUCK}, (rows.TAKEN, replace(THROTTLED, reply=WILDDUCK))),
         )
+    ),
+    *(
+        rows.throttled(name, {"RCPT": line}, phase=AT.RCPT)
+        for name, line in (("Stalwart", STALWART), ("WildDuck", WILDDUCK), ("GoDaddy", GODADDY))
     ),
     rows.throttled(
         "both recipients",

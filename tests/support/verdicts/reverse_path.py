@@ -21,6 +21,12 @@ TOO_MANY = "450 4.7.1 Error: too many recipients from 192.0.2.1"
 MAILTRAP = "550 5.7.0 Requested action not taken: too many emails per second"
 GMAIL_DAILY = "550 5.4.5 Daily user sending limit exceeded"
 RATE_MSG = "450 4.7.1 <END-OF-MESSAGE>: End-of-data rejected: Number messages per hour exceeded"
+WILDDUCK = "550 You reached a daily sending limit for your account. Limit expires in 5 hours"
+STALWART = "451 4.4.5 Rate limit exceeded, try again later."
+GODADDY = "550 5.1.1 <a@x.example> - 192.0.2.1 has sent to too many recipients this hour. IB607"
+QUOTA = "Quota exceeded (number of mails in total)"
+EXIM = "452 Space shortage, please try later"
+CROWDED = "432 4.3.2 Concurrent connections limit exceeded. Visit https://aka.ms/concurrent_sending"
 GMAIL = "450 4.2.1 The user you are trying to contact is receiving mail at a rate that is too high"
 
 
@@ -60,6 +66,7 @@ MAIL: tuple[Case, ...] = (
     ),
     mail_system("452", {"MAIL": "452 4.3.1 storage is full"}),
     mail_system("451", {"MAIL": "451 4.3.0 later"}),
+    mail_system("452 without an enhanced code", {"MAIL": EXIM}),
     rows.throttled("SES at MAIL", {"MAIL": SES}, phase=AT.MAIL),
     rows.throttled("SES at the dot", {".": SES}, phase=AT.DOT),
     rows.throttled("Gmail at RCPT", {"RCPT": GMAIL}, phase=AT.RCPT),
@@ -75,6 +82,9 @@ MAIL: tuple[Case, ...] = (
     rows.throttled("4xx at the dot", {".": RATE_MSG}, phase=AT.DOT),
     rows.throttled("5xx at the dot", {".": GMAIL_DAILY}, phase=AT.DOT),
     rows.throttled("Exchange's quota", {".": "550 5.2.2 Submission quota exceeded"}, phase=AT.DOT),
+    rows.throttled("too many connections, at the dot", {".": CROWDED}, phase=AT.DOT),
+    rows.throttled("a 4xx quota at RCPT", {"RCPT": f"450 4.7.1 {QUOTA}"}, phase=AT.RCPT),
+    rows.throttled("a 5xx quota at the dot", {".": f"554 5.7.1 {QUOTA}"}, phase=AT.DOT),
     *rows.of_any_command("MAIL", AT.MAIL),
     rows.out_of_step("MAIL 354", {"MAIL": "354 go on"}, phase=AT.MAIL),
     rows.out_of_step(

@@ -91,6 +91,48 @@ def test_a_code_of_a_recipient_or_a_size_is_no_limit_whatever_its_words(
     assert judge(phase, reply(f"552 5.{status}")).verdict is Verdict.FAIL
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.7.1 <a@x.example>: Recipient address rejected: Policy Rejection- Quota Exceeded.",
+        "x.7.1 <a@x.example>: Recipient rejected: Quota exceeded (number of mails in total)",
+        "x.7.1 <a@x.example>: Recipient address rejected: rate limit exceeded",
+        "x.7.1 Error: too many recipients from 192.0.2.1",
+        "x.1.1 <a@x.example> - 192.0.2.1 has sent to too many recipients this hour. IB607",
+        "Requested mail action not taken: mailbox unavailable\nMail send limit exceeded.",
+        "You reached a daily sending limit for your account. Limit expires in 5 hours",
+        "Too many recipients received this hour",
+    ],
+)
+def test_a_limit_is_known_at_rcpt_whatever_the_code(text: str) -> None:
+    lines = (f"{digit}50 {text.replace('x.', f'{digit}.', 1)}" for digit in "45")
+    assert {judge(Phase.RCPT, reply(line)).verdict for line in lines} == {Verdict.SUSPECT}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["452 4.5.3 Your message has too many recipients: our sending limits", "552 Too many per hour"],
+)
+def test_what_is_said_behind_an_accepted_recipient_is_about_their_number(line: str) -> None:
+    assert judge(Phase.RCPT, reply(line), accepted=True).verdict is Verdict.NEXT
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("552 5.2.2 Quota exceeded", Verdict.FAIL),
+        ("552 Quota exceeded", Verdict.FAIL),
+        ("452 4.2.2 Quota exceeded", Verdict.RETRY),
+        ("552 5.7.1 Quota exceeded", Verdict.SUSPECT),
+        ("552 5.7.1 Over quota: quota exceeded", Verdict.FAIL),
+        ("550 5.7.1 The user's mailbox: quota exceeded", Verdict.FAIL),
+    ],
+)
+@pytest.mark.parametrize("phase", [Phase.RCPT, Phase.DATA, Phase.DOT])
+def test_a_policys_quota_is_told_from_a_mailboxs(phase: Phase, line: str, verdict: Verdict) -> None:
+    assert judge(phase, reply(line)).verdict is verdict
+
+
 @pytest.mark.parametrize("phase", [Phase.DATA, Phase.DOT])
 def test_exchanges_quota_on_submissions_is_told_from_a_mailboxs(phase: Phase) -> None:
     assert judge(phase, reply("550 5.2.2 Submission quota exceeded")).verdict is Verdict.SUSPECT

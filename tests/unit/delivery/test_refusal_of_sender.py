@@ -31,6 +31,40 @@ def test_what_is_said_of_the_sender_or_the_account_is_said_to_every_email(
     assert fingerprint(phase, Reply(code=code, enhanced=enhanced, text=text)) is not None
 
 
+STOCK = "Requested action not taken: mailbox unavailable"
+BUSY = "Requested mail action not taken: mailbox unavailable (e.g., mailbox busy or temporarily"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_servers"),
+    [
+        (f"{STOCK} Failure sending mail. Try again later", True),
+        (f"{STOCK} Sender address is not allowed.", True),
+        (f"{STOCK} Nemesis ESMTP Service not available", True),
+        (f"{STOCK} User unknown", False),
+        (STOCK, False),
+        (f"{STOCK} (SNT004-MC2F35)", False),
+        (f"{STOCK} For explanation visit https://postmaster.gmx.example/?c=r", False),
+        (f"{BUSY} blocked for policy reasons)", False),
+        ("Relay not allowed.", True),
+        ("user unknown in relay recipient table", False),
+    ],
+)
+def test_behind_the_rfcs_own_phrase_a_server_says_what_it_means(
+    text: str, is_servers: bool
+) -> None:
+    """IONOS and GMX begin every refusal with that phrase."""
+    found = fingerprint(Phase.RCPT, Reply(code=550, text=text))
+    assert (found is not None) is is_servers
+
+
+@pytest.mark.parametrize(
+    "text", ["Relay not allowed.", "Relaying denied", "Unable to relay", "Authentication required"]
+)
+def test_that_we_may_not_relay_is_no_matter_of_the_recipient(text: str) -> None:
+    assert fingerprint(Phase.RCPT, Reply(code=550, enhanced="5.1.2", text=text)) is not None
+
+
 @pytest.mark.parametrize("phase", [Phase.DATA, Phase.DOT])
 @pytest.mark.parametrize(
     ("code", "enhanced", "text"),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outbox.domain.delivery.reply_table import ROWS, Event, is_out_of_step, judge, named_delay
+from outbox.domain.delivery.reply_table import ROWS, Event, is_out_of_step, judge
+from outbox.domain.delivery.reply_words import named_delay
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.smtp.reply_reader import parse_reply
 

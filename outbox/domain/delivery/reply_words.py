@@ -1,0 +1,137 @@
+"""What the words of a reply are about: a limit, the sender, the recipient, a later time. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from .transaction import Phase, Reply
+
+LONGEST_DELAY = 86_400.0
+"""Seconds: the longest time that a server can name. `backoff.delay` adds up to a tenth to it."""
+
+
+def _text(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_ADDRESS = re.compile(r"\S*@\S*")
+_NAME = re.compile(r"(?i:\bhttps?://\S+)|\b(?:[a-z0-9-]+\.)+[a-z]{2,}\b")
+"""A page's address, or a host's name. Exchange's `STOREDRV.Submission` is neither."""
+_STOCK = _text(
+    r"requested( mail)? action (not taken|aborted)\W*(mailbox (unavailable|not found))?"
+    r"|\(e\.g\.[^)]*\)"
+)
+"""RFC 5321 §4.2.2 has such a text for each code. IONOS and GMX begin every refusal with it."""
+_FILLING = _text(r"\S*\d\S*|@|\b(for|please|visit|see|an|more|explanation|information|details)\b")
+
+
+def without_addresses(text: str) -> str:
+    """Return a reply's text with each address masked: `<throttle@shop.example>` is no throttle."""
+    return _ADDRESS.sub("@", text)
+
+
+def words_of(text: str) -> str:
+    """Return what a server itself says in a reply's text: that is what a pattern may look at.
+
+    Addresses, hosts' names and pages' addresses are masked. Where words follow the RFC's own text,
+    only these count: "Requested action not taken: mailbox unavailable. Mail send limit exceeded."
+    """
+    words = _NAME.sub("@", without_addresses(text))
+    said = _STOCK.sub(" ", words)
+    return said if re.search(r"[^\W\d_]{3}", _FILLING.sub(" ", said)) else words
+
+
+CONNECTIONS = _text(
+    r"(too many|maximum|concurrent)( \w+){0,3} (connections|sessions)"
+    r"|(?<!per )\b(connection|session)s?( \w+){0,2} (limit|exceeded)"
+)
+LIMIT = _text(
+    r"throttl|rate.?limit|slow.?down|too (fast|quickly|much mail\b(?! data))"
+    r"|too many (e-?mails|messages|requests|connect(ion)?s?|sessions)\b(?! in .{0,40}box)"
+    r"|too many\b.{0,40}\b(this|per|an|each) (second|minute|hour|day)\b"
+    r"|\bsend(ing|er)?('s)?( (?!size)\w+)? (rate|quota|limit)|submission.?quota|messaging limit"
+    r"|\b(daily|hourly|monthly)( \w+){0,4} (quota|limit)|\b(relay|thread) limit"
+    r"|\b(e-?mails?|messages?) (quota|limit)( \w+){0,2} (exceeded|reached)|\brate exceeded"
+    r"|\b(e-?mails?|messages?|recipients?|failures) per.(second|minute|hour|day|month)\b"
+    r"|frequency limited|\b(tenant|account|domain) has exceeded( its| the)? threshold"
+    r"|exceeded permitted limits|unusual sending activity"
+    r"|unusual (amount|number|rate|volume) of (unsolicited|e?-?mails?\b|messages)"
+    rf"|{CONNECTIONS.pattern}"
+)
+"""A limit on how much is sent. Of one email, a server says "too many hops", "message size limit
+exceeded" or "mailbox over quota" in similar words: these do not fit."""
+THROTTLE = _text(rf"{LIMIT.pattern}|too (many|much)")
+EXCHANGE_THROTTLE = _text(r"submission.?quota")
+CLIENT_THROTTLE = _text(r"too many recipients from|has sent (to )?too many")
+"""Limits on a client: Postfix's own, and GoDaddy's, which has the code of an unknown mailbox."""
+SES_THROTTLE = _text(r"throttling failure")
+GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down|relay limit")
+
+_GREYLIST = _text(r"gr[ea]ylist")
+_OF_ONE = rf"(mail|in).?box|over.?quota|receiv(e|ing)\b|{_GREYLIST.pattern}"
+
+
+def _not_of_one(limit: str) -> re.Pattern[str]:
+    return re.compile(rf"\A(?!.*({_OF_ONE})).*?({limit})", re.IGNORECASE | re.DOTALL)
+
+
+SENDERS_LIMIT = _not_of_one(LIMIT.pattern)
+"""The same in reply to RCPT, where greylisting and a mailbox's own limit are told, too."""
+POLICY_QUOTA = _not_of_one(r"\bquota exceeded|exceeded( \w+){0,3} quota")
+"""A policy's own limit, where the enhanced code is a policy's, x.7.x. Else it may be a mailbox's.
+"""
+
+SENDERS = _text(
+    r"\bsender( address)? (rejected|refused|denied|verif)|\b(unknown|invalid) sender"
+    r"|\bsender( address)?( is)? not (allowed|permitted)|\bnot allowed to send"
+    r"|\bsend.?as|storedrv\.submission|\byour (e-?mail )?account\b"
+    r"|\brelay(ing)?\b.{0,20}\b(not (allowed|permitted)|denied|prohibited|rejected)"
+    r"|\bunable to relay|\bauthentication (is )?required"
+)
+"""The sender, or the account that we send by, or that we may relay at all. Exim refuses each
+recipient of a sender that it cannot verify: "Verification failed for <…> No Such User Here Sender
+verify failed"."""
+RECIPIENTS = _text(
+    r"(user|recipient|mailbox|(?<!ip )address|account)\b.{0,30}"
+    r"\b(unknown|not found|unavailable|disabled|full|does ?n.t exist|not exist|invalid)"
+    r"|(no such|unknown|invalid) (user|recipient|mailbox|address|account)"
+    r"|over ?quota|too much mail data"
+)
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_NAMED = _text(
+    r"\b(?:again|retry|retried|wait|back|greylist(?:ed|ing)?|graylist(?:ed|ing)?)\b[^.\d]{0,30}"
+    r"\b(\d{1,9}) ?(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b"
+)
+_CLIENT = _text(r"(client host|helo command) rejected|service unavailable")
+_LATER = _text(r"\b(again|later|wait|retr(y|ied)|delay|defer|temporar|come back)")
+_NAMES = _text(r"\S*[./@]\w\S*")
+
+
+def named_delay(text: str) -> float | None:
+    """Return the seconds that a text names ("try again in 300 seconds"), at most a day."""
+    found = _NAMED.search(text)
+    if found is None:
+        return None
+    return min(float(found[1]) * _UNITS[found[2][0].lower()], LONGEST_DELAY)
+
+
+def is_greylisting(phase: Phase, reply: Reply) -> bool:
+    """Return whether the server asks an unknown client to come back later (RFC 6647).
+
+    Postfix also says 450 4.7.1 where it refuses the client or the sender for good: "Client host
+    rejected: cannot find your hostname". Some greylisters begin in the same way, but then they
+    speak of later. At MAIL Postfix says so where a milter is gone: no recipient is known there. And
+    policy servers say 450 4.7.1 for a throttle or a quota.
+    """
+    if _GREYLIST.search(without_addresses(reply.text)):
+        return True
+    if reply.code not in (450, 451) or reply.enhanced != "4.7.1" or phase is Phase.MAIL:
+        return False
+    words = words_of(reply.text)
+    if LIMIT.search(words) or POLICY_QUOTA.search(words):
+        return False
+    if _CLIENT.search(reply.text) is None and SENDERS.search(words) is None:
+        return True
+    words = _NAMES.sub(" ", reply.text)  # without `<later.example>` and a page's address
+    return _LATER.search(words) is not None
