@@ -10,7 +10,13 @@ from ..domain.priority import Priority
 from ..domain.scheduling.claim_plan import LaneKey
 from ..domain.scheduling.lanes import route_of_lane
 from ..store.control import circuit_breaker
-from ..store.control.blame.comparison import Candidate, candidates, first_free, ranked_probes
+from ..store.control.blame.comparison import (
+    Candidate,
+    candidates,
+    content_of,
+    first_free,
+    ranked_probes,
+)
 from ..store.control.passed_over import passed_over
 from ..store.queries import claimed_batch
 from ..store.queries.sweep.server_limits import HALF_OPEN
@@ -76,6 +82,7 @@ def _choose(
         [one for one in candidates(database, ways) if one.id not in failing],
         suspect.get(breaker.server),
         breaker.suspect_id,
+        suspect_content=content_of(database, breaker.suspect_id),
         usable_elsewhere={w[0] for w in ways if any(map(is_usable, _servers(runtime, w)))},
         random=runtime.random,
     )

@@ -7,8 +7,9 @@ Client host [192.0.2.1] blocked using …"). Each reply alone looks like a refus
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .blame import Common, Traits
 from .reply_words import RECIPIENTS, SENDERS, is_greylisting, without_addresses, words_of
@@ -31,6 +32,13 @@ _OWN_STATUS = re.compile(r"[45]\.(1\.([0-6]|9|10)|2\.\d+)")
 about the sender). At MAIL the same codes are about the sender."""
 _OWN_BEHIND_RCPT = re.compile(r"[45]\.(1\.([1-6]|10)|2\.[1-4])")
 """Those of them that no server says of an email as a whole. Exchange says x.2.0 and 5.2.252 so."""
+
+
+class Refused(NamedTuple):
+    """Whom a server refused, and which content: None before the dot, where it knows none."""
+
+    recipient: str
+    content: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,16 +66,26 @@ class RefusalStreak:
     refusal for which its breaker is open, as it is stored. Then one more of it, the probe's, is
     enough.
 
-    A refused content (after the dot) counts once, however many emails share it: a newsletter that a
-    filter refuses says nothing about other emails.
+    What this batch saw the server take is known without a look. `were_taken` looks into the log:
+    in one streak once for each content, and only where the answer decides.
     """
 
-    def __init__(self, needed: int, *, known: str | None = None) -> None:
+    def __init__(
+        self,
+        needed: int,
+        *,
+        known: str | None = None,
+        were_taken: Callable[[str, Collection[int]], Collection[int]] = lambda *_: (),
+    ) -> None:
+        """`were_taken` returns those of the contents that do not explain the refusal."""
         self._needed = needed
         self._known = known
+        self._were_taken = were_taken
         self.refusal: str | None = None  # of the current streak; None where there is none
         self._emails: dict[int, Traits] = {}
-        self._seen: set[object] = set()
+        self._refused: set[Refused] = set()
+        self._taken = set[int]()  # contents that do not explain why they are refused
+        self._asked = set[int]()  # contents that were looked up
 
     @property
     def common(self) -> Common | None:
@@ -84,16 +102,19 @@ class RefusalStreak:
         """
         if result.verdict in NOBODY and not result.refused_early():
             return None
+        if result.verdict is Verdict.SENT:
+            self.note_taken(content)
         refusal = refusal_of(result)
         if refusal != self.refusal:
             self.refusal = refusal
-            self._emails, self._seen = {}, set()
+            self._emails, self._refused, self._asked = {}, set(), set()
         if refusal is None:
             return None
         self._emails[email] = traits()
-        self._seen.add(_distinct(result, content))
+        has_content = result.phase is Phase.DOT
+        self._refused.add(Refused(result.recipients[0].address, content if has_content else None))
         is_known = self._known in (refusal, in_ascii(refusal))
-        if not is_known and len(self._seen) < self._needed:
+        if not is_known and not are_enough(self._refused, self._needed, self._those_taken):
             return None
         return SystemicRefusal(
             refusal=refusal,
@@ -101,6 +122,45 @@ class RefusalStreak:
             common=Common.of(self._emails.values()),
             known=is_known,
         )
+
+    def note_taken(self, content: int) -> None:
+        """Note that the server took an email of this content, after it refused those of the streak.
+
+        From now on only the log tells of those.
+        """
+        if self._refused:
+            self._taken.difference_update(one.content for one in self._refused)
+        self._taken.add(content)
+
+    def _those_taken(self, contents: Collection[int]) -> Collection[int]:
+        unknown = set(contents) - self._taken - self._asked
+        if unknown and self.refusal is not None:
+            self._asked |= unknown
+            self._taken |= unknown.intersection(self._were_taken(self.refusal, unknown))
+        return self._taken
+
+
+def are_enough(
+    refused: Collection[Refused],
+    needed: int,
+    were_taken: Callable[[Collection[int]], Collection[int]],
+) -> bool:
+    """Return whether `needed` emails, to different recipients, were refused alike.
+
+    A refused content counts once, however many emails share it: a newsletter that a filter refuses
+    says nothing about other emails. But a filter refuses it from the first copy on. If the server
+    has taken the content lately, and hardly another one since it began to refuse it, the content
+    does not explain why: its recipients count. So a quota is told from a filter, whatever its
+    words. `were_taken` returns such contents. It is asked only where the answer decides.
+    """
+    if _count(refused, ()) >= needed:
+        return True
+    contents = {one.content for one in refused if one.content is not None}
+    return _count(refused, contents) >= needed and _count(refused, were_taken(contents)) >= needed
+
+
+def _count(refused: Collection[Refused], taken: Collection[int]) -> int:
+    return len({who if what is None or what in taken else what for who, what in refused})
 
 
 def in_ascii(words: str) -> str:
@@ -166,7 +226,3 @@ def _is_recipients_own(phase: Phase, reply: Reply) -> bool:
 
 def _of_recipient(phase: Phase, one: RecipientResult) -> str | None:
     return fingerprint(phase, one.reply) if one.verdict in _REFUSED else None
-
-
-def _distinct(result: Transaction, content: int) -> object:
-    return content if result.phase is Phase.DOT else result.recipients[0].address

@@ -7,6 +7,7 @@ workers have charged refusals. They are found in the attempt log and taken back.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -15,15 +16,16 @@ from sqlalchemy import Connection, Row, func, select, update
 from ...domain.delivery.blame import Common
 from ...domain.delivery.breaker_timing import Cause
 from ...domain.delivery.outcome import RecipientStatus
-from ...domain.delivery.refusal_streak import fingerprint, reason
+from ...domain.delivery.refusal_streak import Refused, are_enough, reason
 from ...domain.delivery.status import Status
-from ...domain.delivery.transaction import Phase, Reply, Verdict
+from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff
 from ..connection.database import Database
 from ..connection.list_parts import among, parts
 from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
 from ..control.blame.attempts import newest
+from ..control.blame.comparison import contents_taken, refusal_in
 from ..control.counter import RESTORED
 from ..end_emails import forget_end
 from ..records import traits_of
@@ -79,15 +81,18 @@ def review(
     the log has `needed` equal refusals in a row, the breaker opens with an alert. Then, or if it is
     already open for this refusal, the refusals are taken back.
 
-    After the dot each content counts once. Refusals for only one recipient domain are that domain's
-    fault. Refusals of only one sender may be that sender's, if another sender's email was accepted
-    lately or waits (`outsider_tells`).
+    Whether they are enough, `are_enough` says. Refusals for only one recipient domain are that
+    domain's fault. Refusals of only one sender may be that sender's, if another sender's email was
+    accepted lately or waits (`outsider_tells`).
     """
     tail = database.read(lambda c: _tail(c, database, server, refusal))
-    rows = [row for row in tail if _refusal(Phase(row.phase), row) == refusal]
-    distinct = {row.content_id if row.phase == Phase.DOT else row.recipient for row in rows}
+    rows = [row for row in tail if refusal_in(Phase(row.phase), row) == refusal]
     if circuit_breaker.refusal(database, server) != refusal:
-        if len(distinct) < needed:
+        refused = {
+            Refused(row.recipient, row.content_id if row.phase == Phase.DOT else None)
+            for row in rows
+        }
+        if not are_enough(refused, needed, partial(contents_taken, database, server, refusal)):
             return False
         common = Common.of(map(traits_of, rows))
         if common.domains or outsider_tells(common):
@@ -131,13 +136,9 @@ def _tail(connection: Connection, database: Database, server: str, refusal: str)
 def _while_alike(rows: Sequence[Row[Any]], refusal: str) -> Iterable[Row[Any]]:
     """Yield the rows up to another result, including rows that judge no email."""
     for row in rows:
-        if row.verdict not in _NOT_JUDGED and _refusal(Phase(row.phase), row) != refusal:
+        if row.verdict not in _NOT_JUDGED and refusal_in(Phase(row.phase), row) != refusal:
             return
         yield row
-
-
-def _refusal(phase: Phase, row: Row[Any]) -> str | None:
-    return fingerprint(phase, Reply(code=row.code, enhanced=row.enhanced, text=row.reply))
 
 
 def _write_again(
@@ -153,7 +154,7 @@ def _write_again(
     for ours in parts(sorted(lock_ids(connection, database, waits))):
         found = select(table).where(table.c.email_id.in_(ours), failed)
         for row in connection.execute(found).all():
-            if _refusal(Phase.RCPT, row) == refusal:
+            if refusal_in(Phase.RCPT, row) == refusal:
                 this = (table.c.email_id == row.email_id) & (table.c.position == row.position)
                 connection.execute(again.where(this))
 

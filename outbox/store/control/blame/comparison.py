@@ -12,7 +12,8 @@ from typing import Any
 from sqlalchemy import Select, UnaryExpression, select
 
 from ....domain.delivery.blame import Common, Traits
-from ....domain.delivery.transaction import Verdict
+from ....domain.delivery.refusal_streak import fingerprint
+from ....domain.delivery.transaction import Phase, Reply, Verdict
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import LaneKey
 from ...connection.database import Database
@@ -35,7 +36,14 @@ JUST_NOW = 120.0
 WAYS = 30
 """The most pairs of lane and priority that are searched. It bounds the cost of a rare search."""
 
+_ANSWERED = (Verdict.SENT, Verdict.RETRY, Verdict.FAIL, Verdict.HALT)
+"""With what was taken back, which the log has as a halt."""
+
 _JUDGED = (Verdict.SENT, Verdict.RETRY, Verdict.FAIL)
+
+OTHERS = 3
+"""So many emails of other contents, which a server accepted while it refused one content, show that
+the content is to blame. A quota that frees a place now and then lets one or two of them through."""
 
 AT_ONCE = 100
 """How many rows are locked together to find one that is free, where the best one is locked."""
@@ -49,6 +57,7 @@ class Candidate:
     lane: str
     priority: Priority
     traits: Traits
+    content: int  # its id
     is_fresh: bool  # it was never delayed or tried, and never with a lost worker
     expires: bool
 
@@ -80,7 +89,7 @@ def _look(
     email, (lane, priority) = database.tables.email.c, way
     columns = (
         email.id, email.lane, email.priority, email.sender, email.recipient, email.size,
-        email.waited, email.attempts, email.crashes, email.expires_at,
+        email.content_id, email.waited, email.attempts, email.crashes, email.expires_at,
     )  # fmt: skip
     due = (email.lane == lane) & (email.priority == int(priority))
     return select(*columns).where(due, email.due_at <= database.now()).order_by(*order).limit(limit)
@@ -92,6 +101,7 @@ def _candidate(row: Any) -> Candidate:
         lane=row.lane,
         priority=Priority(row.priority),
         traits=traits_of(row),
+        content=row.content_id,
         is_fresh=not (row.waited or row.attempts or row.crashes),
         expires=row.expires_at is not None,
     )
@@ -112,9 +122,13 @@ def outsider_waits(
 
 
 def outsider_taken(database: Database, server: str, common: Common) -> bool:
-    """Return whether this server lately accepted another sender's email than the refused ones."""
+    """Return whether this server lately accepted another sender's email than the refused ones.
+
+    If it has accepted one of the refused sender since, the other one tells nothing.
+    """
     taken = _taken(database, server, database.now(-LATELY), within=LATELY)
-    return common.sender is not None and any(r.sender.lower() != common.sender for r in taken)
+    senders = (row.sender.lower() for row in taken)  # the newest first
+    return common.sender is not None and next(senders, common.sender) != common.sender
 
 
 def just_taken(
@@ -146,6 +160,45 @@ def slowest_taken(database: Database, server: str) -> float:
     return max((one.total_seconds() for one in took), default=0.0)
 
 
+def contents_taken(
+    database: Database, server: str, refusal: str, contents: Collection[int]
+) -> frozenset[int]:
+    """Return which of these contents do not explain why this server refuses them.
+
+    It has accepted them lately, and hardly another content since it began to refuse them like this.
+    """
+    attempt, email = database.tables.attempt.c, database.tables.email.c
+    found = newest(database, server, attempt.finished_at > database.now(-LATELY))
+    rows = _rows(
+        database,
+        select(found, email.content_id)
+        .join_from(found, database.tables.email, email.id == found.c.email_id)
+        .where(found.c.verdict.in_(_ANSWERED))
+        .where(found.c.finished_at < database.now(LATELY))
+        .order_by(found.c.id.desc()),
+    )
+    return frozenset(content for content in contents if _was_taken(rows, content, refusal))
+
+
+def _was_taken(rows: Sequence[Any], content: int, refusal: str) -> bool:
+    others = 0  # accepted later
+    for row in rows:
+        if row.verdict == Verdict.SENT:
+            if row.content_id == content:
+                return True
+            others += 1
+        elif others < OTHERS or row.content_id != content:
+            continue
+        elif refusal_in(Phase(row.phase), row) == refusal:
+            return False
+    return False
+
+
+def refusal_in(phase: Phase, row: Any) -> str | None:
+    """Return the fingerprint of the refusal that this row has, in this phase."""
+    return fingerprint(phase, Reply(code=row.code, enhanced=row.enhanced, text=row.reply))
+
+
 def taken_since(database: Database, server: str, moment: datetime) -> bool:
     """Return whether this server has accepted an email since that moment."""
     return bool(_taken(database, server, moment, within=JUST_NOW))
@@ -160,7 +213,7 @@ def doubts_in_a_row(database: Database, server: str) -> int:
 
 
 def _taken(database: Database, server: str, since: Any, *, within: float) -> Sequence[Any]:
-    """Return the log's entries of emails that this server accepted after `since`.
+    """Return the log's entries of emails that this server accepted after `since`, newest first.
 
     Those from a future that is further away than `within` seconds were logged while the clock was
     ahead. They would seem to be new until the clock comes there again.
@@ -174,6 +227,7 @@ def _taken(database: Database, server: str, since: Any, *, within: float) -> Seq
         .join_from(found, database.tables.email, email.id == found.c.email_id)
         .where(found.c.verdict == Verdict.SENT)
         .where(found.c.finished_at > since, found.c.finished_at < database.now(within))
+        .order_by(found.c.id.desc())
     )  # fmt: skip
     return _rows(database, statement)
 
@@ -183,20 +237,24 @@ def ranked_probes(
     suspect: Traits | None,
     suspect_id: int | None,
     *,
+    suspect_content: int | None,
     usable_elsewhere: Collection[str],
     random: Callable[[], float],
 ) -> list[Candidate]:
     """Return the emails that may be risked, the likeliest to pass first, equals in random order.
 
-    The last suspect is the last of all. In the lanes `usable_elsewhere` another server would take
-    an email at once: no urgent or expiring email of these is risked.
+    The last suspect is the last of all. Those of its content come behind: a server may refuse the
+    rest of a newsletter, and each of its emails would be tried before any other. In the lanes
+    `usable_elsewhere` another server would take an email at once: no urgent or expiring email of
+    these is risked.
     """
     common = Common.of([suspect]) if suspect is not None else None
 
-    def unlikelihood(one: Candidate) -> tuple[bool, bool, bool, int, int, float]:
+    def unlikelihood(one: Candidate) -> tuple[bool, bool, bool, bool, int, int, float]:
         unlike = common.lacked_by(one.traits) if common is not None else 0
-        is_alike = common is not None and not unlike
-        return one.id == suspect_id, is_alike, not one.is_fresh, -unlike, -one.priority, random()
+        is_alike, is_old = common is not None and not unlike, not one.is_fresh
+        is_same = one.content == suspect_content
+        return one.id == suspect_id, is_alike, is_old, is_same, -unlike, -one.priority, random()
 
     allowed = [
         one
@@ -204,6 +262,13 @@ def ranked_probes(
         if one.lane not in usable_elsewhere or not (one.expires or one.priority is Priority.URGENT)
     ]
     return sorted(allowed, key=unlikelihood)
+
+
+def content_of(database: Database, email_id: int | None) -> int | None:
+    """Return the id of this email's content; None where there is no such email."""
+    email = database.tables.email.c
+    statement = select(email.content_id).where(email.id == email_id)
+    return database.read(lambda connection: connection.scalar(statement))
 
 
 def first_free(database: Database, ranked: Sequence[Candidate]) -> Candidate | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from functools import partial
 
@@ -10,6 +10,7 @@ from ....domain.delivery.blame import Common, Traits
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import LaneKey
 from ....store.control.blame.comparison import (
+    contents_taken,
     doubts_in_a_row,
     just_taken,
     outsider_taken,
@@ -67,6 +68,11 @@ class OtherEmails:
     def slowest_seconds(self) -> float:
         """Return the most seconds that the server took for an email lately; 0.0 if it took none."""
         return until_written(lambda: slowest_taken(self._database, self._server))
+
+    def contents_taken(self, refusal: str, contents: Collection[int]) -> Collection[int]:
+        """Return which of these contents do not explain why the server refuses them."""
+        look = partial(contents_taken, self._database, self._server, refusal, contents)
+        return until_written(look)
 
     def tell_of(self, refused: Common) -> bool:
         """Return whether another sender's email was taken lately, or waits and will tell."""

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from ....domain.delivery.blame import SILENCES, Suspicion, Traits, most_different, patience
-from ....domain.delivery.breaker_timing import (
-    OPEN_FIRST,
-    Cause,
-    probe_seconds,
-    session_seconds,
-)
+from ....domain.delivery.breaker_timing import OPEN_FIRST, Cause, probe_seconds, session_seconds
 from ....domain.delivery.reach import WITNESS
 from ....domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Phase, Reply, Transaction, Verdict
@@ -70,7 +65,11 @@ class Watch:
         self._suspicion = _earlier_suspicion(breaker, suspect)
         # A probe that is refused as the emails before it were is one more of their streak: the
         # refusal does not end the probe's email.
-        self._streak = RefusalStreak(runtime.settings.refused_alike, known=self._breaker.refusal)
+        self._streak = RefusalStreak(
+            runtime.settings.refused_alike,
+            known=self._breaker.refusal,
+            were_taken=self._others.contents_taken,
+        )
         self._last: tuple[int, str] | None = None  # the last suspect and the server's reply
         self._is_silent = False  # the server gives no reply to any email
         self._silent_since: datetime | None = None
@@ -99,6 +98,7 @@ class Watch:
         """Note the result of an email on this server; `untried` returns the traits of the rest."""
         if self._is_calm and result.verdict is Verdict.SENT:
             self._judged = True
+            self._streak.note_taken(email.content_id)
             return JUDGED
         self._is_calm = False
         match result.verdict:

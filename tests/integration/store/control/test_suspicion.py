@@ -30,6 +30,11 @@ LOOKS: dict[str, Look] = {
         shop.database, SERVER, datetime(2026, 1, 1, tzinfo=UTC)
     ),
     "slowest": lambda shop: comparison.slowest_taken(shop.database, SERVER),
+    "contents": lambda shop: len(
+        comparison.contents_taken(
+            shop.database, SERVER, "", [row.id for row in shop.rows(shop.tables.content)]
+        )
+    ),
     "doubts": lambda shop: comparison.doubts_in_a_row(shop.database, SERVER),
 }
 
@@ -66,7 +71,7 @@ def found(shop: Shop, email_id: int, among: int) -> list[object]:
 
 def test_what_a_quiet_server_took_is_found_beside_a_busy_one(shop: Shop) -> None:
     email = shop.enqueue()
-    assert found(shop, email.id, READ_BACK) == [True, email.id, True, 1.0, 1]
+    assert found(shop, email.id, READ_BACK) == [True, email.id, True, 1.0, 1, 1]
 
 
 def test_it_is_looked_for_among_some_attempts_of_all_servers_only(
@@ -74,8 +79,8 @@ def test_it_is_looked_for_among_some_attempts_of_all_servers_only(
 ) -> None:
     monkeypatch.setattr(attempts, "REACH", 10)
     email = shop.enqueue()
-    assert found(shop, email.id, 8) == [True, email.id, True, 1.0, 1]
-    assert found(shop, email.id, 10) == [False, None, False, 0.0, 0]
+    assert found(shop, email.id, 8) == [True, email.id, True, 1.0, 1, 1]
+    assert found(shop, email.id, 10) == [False, None, False, 0.0, 0, 0]
 
 
 @pytest.mark.databases("postgresql")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import time
 from typing import Any
 
 import pytest
@@ -263,3 +264,18 @@ def test_a_content_that_is_refused_again_and_again_opens_nothing(shop: Shop) -> 
     assert not reviewed(shop, 2, refusal)
     judged(shop, *enqueued(shop, 1), phase=Phase.DOT)
     assert reviewed(shop, 2, refusal)
+
+
+def test_a_content_that_was_taken_before_counts_by_recipient(shop: Shop) -> None:
+    refusal = fingerprint(Phase.DOT, BLOCKED) or ""
+    first = shop.enqueue().id
+    made = shop.sending(first)
+    shop.record(made.token, [replace(sent(first), started_at=time(), finished_at=time())])
+    rest = enqueued(shop, 2)
+    with shop.engine.begin() as connection:
+        content = shop.email_row(first).content_id
+        connection.execute(update(shop.tables.email).values(content_id=content))
+    judged(shop, *rest, phase=Phase.DOT)
+    assert not reviewed(shop, 3, refusal)
+    assert reviewed(shop, 2, refusal)
+    assert charged(shop) == [("sent", 1), ("pending", 0), ("pending", 0)]
