@@ -5,7 +5,7 @@ Mere facts stand in `connection/facts.py`.
 
 from __future__ import annotations
 
-from .mysql import cancel, deletion, function_calls, index_hints
+from .mysql import cancel, deletion, function_calls, index_hints, undone
 from .mysql import lock_wait as mysql_lock_wait
 from .mysql import newsletters as mysql_newsletters
 from .mysql import place as mysql_place
@@ -56,6 +56,7 @@ _POSTGRESQL = Backend(
     place=postgresql_place.place,
     identity=postgresql_server.identity,
     holds=pending_writes.holds,
+    is_undone=pending_writes.is_undone,
     durability_warnings=postgresql_server.durability_warnings,
     idle_warnings=postgresql_server.idle_warnings,
     replica_warnings=postgresql_server.replica_warnings,
@@ -80,6 +81,7 @@ _MYSQL = Backend(
     place=mysql_place.place,
     delete_pairs=deletion.delete_pairs,
     identity=mysql_server.identity,
+    is_undone=undone.is_undone,
     may_call=function_calls.may_call,
     refusals=mysql_server.refusals,
     durability_warnings=mysql_server.durability_warnings,

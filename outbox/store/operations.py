@@ -202,9 +202,11 @@ class Backend:
     # The instance: where the table of this name is
     place: Callable[[Connection, str], DatabasePlace] | None = None
 
-    # The app's own session: on which database it is, and whether its transaction wrote or locked
+    # The app's own session: on which database it is, whether its transaction wrote or locked, and
+    # whether the errors with these codes undid it
     identity: Callable[[Connection], Hashable] | None = None
     holds: Callable[[Connection], bool] | None = None
+    is_undone: Callable[[Connection, Collection[int | str | None]], bool] | None = None
     may_call: Callable[[str], bool] | None = None
 
     # `flask outbox check`

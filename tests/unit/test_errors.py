@@ -10,6 +10,7 @@ import pytest
 import outbox
 from outbox import ConfigurationError, InvalidMessage, KeyConflict, OutboxError, RowsLocked
 from outbox.flask_ext.app.state import MissingApp
+from outbox.flask_ext.session.undone import TransactionUndone
 from outbox.store.connection.error_codes import MissingTables
 from outbox.store.connection.sqlite.memory import Busy
 
@@ -24,6 +25,7 @@ ERRORS = [
     *(kind for kind in map(outbox.__dict__.get, outbox.__all__) if isinstance(kind, type)),
     MissingApp,
     MissingTables,
+    TransactionUndone,
     Busy,
 ]
 ERRORS = [kind for kind in ERRORS if issubclass(kind, OutboxError)]

@@ -23,7 +23,7 @@ from ...store.hidden_values import VALUES_HIDDEN
 from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
-from ..session import one_commit, session_events
+from ..session import one_commit, session_events, undone
 from ..session.reading import any_has_written
 from ..session.source import AnySession, SessionSource, current, one_of
 from .origin import origin
@@ -84,6 +84,7 @@ class State:
         schemas than the outbox's engine does.
         """
         connection = session.connection(bind_arguments={"clause": self._write})
+        undone.watch(connection)
         database = self.runtime.database
         refuse_autocommit(connection, database.facts)
         self.identity.refuse_another(connection, database)

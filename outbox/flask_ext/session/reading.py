@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -78,9 +79,20 @@ def writers(session: Session) -> set[Connection]:
     return {one for one in found if (mark := _marks.get(one)) is None or mark.wrote}
 
 
+def mark_of(connection: Connection) -> Mark | None:
+    """Return what is known of a connection in a session's transaction."""
+    return _marks.get(connection)
+
+
+def connections(session: Session) -> Sequence[Connection]:
+    """Return the connections on which the session's transaction has begun."""
+    found: Sequence[Connection] = session.info.get(_KEY, ())
+    return found
+
+
 def begun(session: Session) -> int:
     """Return on how many connections the session's transaction has begun."""
-    return len(session.info.get(_KEY, ()))
+    return len(connections(session))
 
 
 def _own() -> WeakSet[Connection]:

@@ -1,8 +1,12 @@
-"""Whether a PostgreSQL transaction has written or locked anything, or holds a cursor open."""
+"""Whether a PostgreSQL transaction has written or locked anything, or can only be rolled back."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from ..connection.psycopg.prepared_statements import unprepared
 
@@ -26,3 +30,28 @@ def holds(connection: Connection) -> bool:
     """Return whether a commit would make something permanent or close it; in one statement."""
     with unprepared(connection):
         return bool(connection.exec_driver_sql(_HOLDS).scalar_one())
+
+
+_FAILED = 3
+"""libpq's state of a transaction in which a statement has failed, as both of psycopg tell it."""
+
+
+def is_undone(connection: Connection, codes: Collection[int | str | None]) -> bool:
+    """Return whether the server would answer COMMIT with ROLLBACK, which is no error.
+
+    The driver knows, or else it takes a statement: but only if one has failed, and no savepoint is
+    sure to have taken that back.
+    """
+    driver: Any = connection.connection.driver_connection
+    status = getattr(getattr(driver, "info", None), "transaction_status", None)
+    if status is not None:
+        return bool(status == _FAILED)
+    return bool(codes) and not _answers(connection)
+
+
+def _answers(connection: Connection) -> bool:
+    try:
+        connection.exec_driver_sql("SELECT 1")
+    except DBAPIError:
+        return False
+    return True

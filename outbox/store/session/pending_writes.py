@@ -1,7 +1,7 @@
 """Asks the database whether a transaction holds anything that a commit would write or close.
 
 The texts of its statements are not enough. A function may write, and so may a statement over the
-driver's own cursor, which SQLAlchemy does not see.
+driver's own cursor, which SQLAlchemy does not see. And an error may have undone what they wrote.
 """
 
 from __future__ import annotations
@@ -11,19 +11,27 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ..backend import backend_of
+from ..connection.error_codes import code_of
 from ..connection.facts import facts_of
 
 
 class Mark:
     """A connection's state when its session's transaction began, and what was seen since."""
 
-    __slots__ = ("_changes", "_driver", "_facts", "_state", "is_broken", "wrote")
+    __slots__ = (
+        *("_changes", "_codes", "_driver", "_facts", "_is_gone", "_state"),
+        *("carries_emails", "is_broken", "wrote"),
+    )
 
     def __init__(self, connection: Connection) -> None:
         self.is_broken = False
         """Whether a statement was seen that may be more than a plain read."""
         self.wrote = False
         """Whether a statement was seen that surely writes."""
+        self.carries_emails = False
+        """Whether the outbox has used the transaction."""
+        self._codes: set[int | str | None] = set()  # of the errors of its statements
+        self._is_gone = False
         self._facts = facts_of(connection.dialect.name)
         # Where the driver shows nothing, None stands for it, and its state never changes.
         shows = self._facts.driver_use
@@ -52,6 +60,27 @@ class Mark:
             return holds(connection)
         self.before()
         return self._driver is None or self.is_broken or self.has_written()
+
+    def note_error(self, error: BaseException) -> None:
+        """Note that a statement failed, and whether the transaction ended with it.
+
+        SQLite's ends at ON CONFLICT ROLLBACK, or on a full disk. Later statements begin another.
+        """
+        self._codes.add(code_of(error))
+        if self._facts.begins_late and self.has_written():
+            self._is_gone |= not getattr(self._driver, "in_transaction", True)
+
+    def is_undone(self, connection: Connection) -> bool:
+        """Return whether a commit would raise nothing and keep nothing, or only the last rows.
+
+        It costs a statement at most, and that only after an error.
+        """
+        if connection.closed or connection.invalidated:
+            return False  # SQLAlchemy itself refuses such a commit
+        if self._is_gone:
+            return True
+        is_undone = backend_of(connection.dialect.name).is_undone
+        return is_undone is not None and is_undone(connection, self._codes)
 
     def has_written(self) -> bool:
         """Return whether the driver shows that rows were written since the transaction began."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
 from .table import Table
-from .trial import Trial
+from .trial import Trial, letter
 
 CASES = Table()
 
@@ -21,3 +26,16 @@ def _(trial: Trial) -> None:
         )
         connection.exec_driver_sql("DELETE FROM outbox_counter")
         connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+
+
+@CASES.mistake(
+    "an error of the database that the app catches, to commit all the same",
+    exception="TransactionUndone: an earlier statement of the session's transaction failed, and"
+    " with it the database undid what the transaction had written",
+)
+def _(trial: Trial) -> None:
+    with trial.app().app_context():
+        trial.outbox.enqueue(letter())
+        with suppress(DBAPIError):
+            trial.db.session.execute(sa.text("SELECT 1/0"))
+        trial.db.session.commit()

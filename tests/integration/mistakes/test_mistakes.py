@@ -106,6 +106,7 @@ def _plain(words: str) -> str:
         "InvalidMessage: ",
         "TypeError: ",
         "RuntimeError: ",
+        "TransactionUndone: ",
     ):
         words = words.removeprefix(before)
     return " ".join(words.removeprefix("MissingTables: ").removeprefix("error  ").split())

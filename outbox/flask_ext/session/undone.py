@@ -1,0 +1,73 @@
+"""Refuses the commit of a transaction that the database has undone because a statement failed.
+
+If nobody rolls back after the error, the commit seems to work, and order and email are gone. Or the
+order is gone, and an email that came later leaves without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakSet
+
+from sqlalchemy import Connection, Dialect, event
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import PendingRollbackError
+from sqlalchemy.orm import Session
+
+from ...domain.errors import ConfigurationError
+from .reading import connections, mark_of
+
+_UNDONE = (
+    "an earlier statement of the session's transaction failed, and with it the database undid what"
+    " the transaction had written: roll the session back. Where the app catches such an error and"
+    " goes on, a savepoint must be round the statement (with session.begin_nested())"
+)
+
+_heard: WeakSet[Dialect] = WeakSet()
+"""The dialects, one per engine, whose errors are listened to: those that sessions use."""
+
+
+class TransactionUndone(ConfigurationError, PendingRollbackError):
+    """The transaction has emails and can only be rolled back. SQLAlchemy's own errors count it."""
+
+
+def watch(connection: Connection) -> None:
+    """Note that the outbox uses the connection's transaction: then its commit may be refused."""
+    if (mark := mark_of(connection)) is not None:
+        mark.carries_emails = True
+
+
+def _before_commit(session: Session) -> None:
+    marks = {one: mark for one in connections(session) if (mark := mark_of(one)) is not None}
+    if any(mark.carries_emails for mark in marks.values()) and any(
+        mark.is_undone(one) for one, mark in marks.items()
+    ):
+        raise TransactionUndone(_UNDONE)
+
+
+def _refuse(connection: Connection, *_: Any) -> None:
+    mark = mark_of(connection)
+    if mark is not None and mark.carries_emails and mark.is_undone(connection):
+        raise TransactionUndone(_UNDONE)
+
+
+def _note_error(context: ExceptionContext) -> None:
+    connection = context.connection
+    mark = None if connection is None else mark_of(connection)
+    if connection is None or mark is None:
+        return
+    mark.note_error(context.original_exception)
+    # A commit flushes, and calls listeners of the app's, after `before_commit`.
+    event.listen(connection, "commit", _refuse)
+    event.listen(connection, "prepare_twophase", _refuse)
+
+
+def _after_begin(_session: Session, _transaction: Any, connection: Connection) -> None:
+    if connection.dialect not in _heard:
+        _heard.add(connection.dialect)
+        event.listen(connection.dialect, "handle_error", _note_error)
+
+
+# At the import. Later, a listener of the app's might do it, while SQLAlchemy calls all listeners.
+event.listen(Session, "before_commit", _before_commit)
+event.listen(Session, "after_begin", _after_begin)
