@@ -12,6 +12,7 @@ from functools import cached_property, partial
 
 from flask import Flask, current_app, has_app_context
 from sqlalchemy import Connection, Insert, insert
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
 from ...domain.config.enqueue_options import Reading
@@ -35,6 +36,11 @@ _OWN_WRITE = (
     " back first, because this call works in a transaction of its own"
 )
 
+_COMMITTED = (
+    "the session has just committed, as in a listener of after_commit or models_committed: enqueue"
+    " before the commit, in the view or in a listener of before_commit or before_models_committed;"
+    " or enqueue with session=… of another session, and commit that one"
+)
 
 previewing: ContextVar[bool] = ContextVar("outbox_previewing", default=False)
 """Whether a preview is being made: it is only shown, so nothing may be enqueued meanwhile."""
@@ -81,9 +87,14 @@ class State:
         """Return the connection of the session's transaction to the outbox's tables.
 
         Raises ConfigurationError where it is in autocommit, or leads to another database or other
-        schemas than the outbox's engine does.
+        schemas than the outbox's engine does, or where the session is behind its commit.
         """
-        connection = session.connection(bind_arguments={"clause": self._write})
+        try:
+            connection = session.connection(bind_arguments={"clause": self._write})
+        except InvalidRequestError as error:
+            if "'committed' state" in str(error):  # SQLAlchemy has no class for it
+                raise ConfigurationError(_COMMITTED) from error
+            raise
         undone.watch(connection)
         database = self.runtime.database
         refuse_autocommit(connection, database.facts)

@@ -224,6 +224,20 @@ def _(trial: Trial) -> None:
 
 
 @mistake(
+    "an enqueue behind the commit, in a listener of after_commit or models_committed",
+    exception="ConfigurationError: the session has just committed, as in a listener of after_commit"
+    " or models_committed: enqueue before the commit",
+)
+def _(trial: Trial) -> None:
+    with trial.app().app_context():
+        trial.db.session.execute(sa.text("SELECT 1"))
+        sa.event.listen(
+            trial.db.session(), "after_commit", lambda _: trial.outbox.enqueue(letter())
+        )
+        trial.db.session.commit()
+
+
+@mistake(
     "a verb that would wait for one's own session, on SQLite",
     exception="ConfigurationError: a session of this thread has written",
 )

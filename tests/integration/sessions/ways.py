@@ -143,7 +143,8 @@ def by_an_event(name: str) -> Callable[[Shops, Outcome], Shop]:
 
         def act(session: Session) -> None:
             session.add(order())
-            session.flush()
+            if name != "before_commit":
+                session.flush()
 
         with suppress(Broken), Session(shop.engine) as session:
             sa.event.listen(session, name, enqueue)
@@ -207,7 +208,7 @@ WAYS = (
     Way("NullPool", in_session(Session, poolclass=NullPool)),
     Way("QueuePool of 1", in_session(Session, poolclass=QueuePool, pool_size=1, max_overflow=0)),
     Way("pre-ping", in_session(Session, pool_pre_ping=True)),
-    *(Way(name, by_an_event(name)) for name in ("before_flush", "after_flush")),
+    *(Way(name, by_an_event(name)) for name in ("before_flush", "after_flush", "before_commit")),
     *(
         Way(f"AsyncSession, {driver}", asynchronous(driver), (database,))
         for database, drivers in _ASYNC.items()
