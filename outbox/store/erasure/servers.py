@@ -1,8 +1,11 @@
-"""Servers' replies that quote an address, where they are kept as a breaker's reason."""
+"""Servers' replies that quote an address, where they are kept as the reason of something else.
+
+That is a breaker, or the entry of another address on the suppression list: an alias, say.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, func, select, update
 
 from ..connection.database import Database
 from .naming import names
@@ -14,4 +17,16 @@ def forget_replies(connection: Connection, database: Database, address: str) -> 
     for row in connection.execute(select(breaker.c.server, breaker.c.reason)).all():
         if names(row.reason, address):
             changed = update(breaker).where(breaker.c.server == row.server)
+            connection.execute(changed.values(reason=""))
+
+
+def forget_reasons(connection: Connection, database: Database, address: str) -> None:
+    """Do so with the suppression list; its entries stay. It reads the whole list."""
+    table, local = database.tables.suppression, address.rpartition("@")[0].lower()
+    found = select(table.c.address, table.c.reason)
+    if local.isascii():  # not every database knows the lower case of every letter
+        found = found.where(func.lower(table.c.reason).contains(local, autoescape=True))
+    for row in connection.execute(found).all():
+        if names(row.reason, address):
+            changed = update(table).where(table.c.address == row.address)
             connection.execute(changed.values(reason=""))

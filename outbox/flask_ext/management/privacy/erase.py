@@ -20,7 +20,7 @@ from ....store.control.barring import erased
 from ....store.erasure.audit import forget_in_audit, forget_own_tags
 from ....store.erasure.erase import erase_finished, waiting_alone
 from ....store.erasure.find import emails_of, pages
-from ....store.erasure.servers import forget_replies
+from ....store.erasure.servers import forget_reasons, forget_replies
 from ....store.jobs.forget import forget_person
 from ....store.queries import reports
 from ....store.transitions.cancel import withdraw_ids
@@ -68,6 +68,7 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     for ids in pages(tally.needing):  # what they waited for may be over now
         tally.add(run_bounded(database, partial(_erase, database=database, ids=ids, address=whom)))
     run_bounded(database, lambda c: forget_in_audit(c, database, whom))
+    run_bounded(database, lambda c: forget_reasons(c, database, whom))
     run_bounded(database, lambda c: forget_replies(c, database, whom))  # what came meanwhile
     if act is not None:
         result = f"{len(tally.gone)} erased, {len(tally.left)} left"

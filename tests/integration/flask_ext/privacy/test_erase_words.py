@@ -98,3 +98,28 @@ def test_a_reply_that_a_worker_notes_during_the_erasure_is_emptied_too(
         "second:25": "",
         "third:25": f"451 <{LONGER}> try later",
     }
+
+
+def test_the_reason_of_another_suppressed_address_does_not_name_the_person(shop: Shop) -> None:
+    entries = {
+        "team@corp.example": f"550 5.1.1 <{ADA.upper()}> user unknown",
+        "verp@corp.example": "bounce+ada=customers.example@shop.example",
+        "longer@corp.example": f"550 <{LONGER}>",
+        "other@corp.example": "complaint",
+        ADA: "complaint",
+    }
+    shop.outbox.suppress_many(entries.items())
+    assert shop.outbox.erase(ADA).was_suppressed
+    assert traces(shop, f"<{ADA}", "+ada=customers") == set()
+    assert {entry.address: entry.reason for entry in shop.outbox.suppressed()} == {
+        "team@corp.example": "",
+        "verp@corp.example": "",
+        "longer@corp.example": f"550 <{LONGER}>",
+        "other@corp.example": "complaint",
+    }
+
+
+def test_so_it_is_for_an_address_beyond_ascii(shop: Shop) -> None:
+    shop.outbox.suppress("team@corp.example", "moved to JOSÉ@Straße.example")
+    shop.outbox.erase("josé@straße.example")
+    assert [entry.reason for entry in shop.outbox.suppressed()] == [""]
