@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from unicodedata import normalize
 
 import idna
 
@@ -105,6 +106,16 @@ def suppression_key(address: str) -> str:
     """Return what the suppression list compares: the whole address without regard to case.
 
     RFC 5321 lets a local part be case-sensitive, but no provider in use tells two mailboxes apart
-    by case. And a person who asked for no email must get none.
+    by case. And a person who asked for no email must get none. Accented letters are composed, as
+    RFC 6532 §3.1 wants them: an address that was copied may have each accent by itself.
     """
-    return address.lower()
+    return address.lower() if address.isascii() else normalize("NFC", address.lower())
+
+
+def spellings(address: str) -> tuple[str, ...]:
+    """Return the keys under which rows may have an address; the first is `suppression_key`'s.
+
+    Earlier versions wrote accents as they were given: mostly composed, or else each by itself.
+    """
+    key = suppression_key(address)
+    return (key,) if key.isascii() else tuple(dict.fromkeys((key, normalize("NFD", key))))

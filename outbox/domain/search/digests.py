@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from hashlib import sha256
 
 from ..config.search_terms import Term
-from ..header.address import suppression_key
+from ..header.address import spellings, suppression_key
 
 _OCTETS = 8
 """How much of a digest is kept: the size of a BIGINT."""
@@ -18,6 +18,11 @@ def recipient_digest(address: str) -> int:
     The address is in the form of the envelope, with its domain in ASCII.
     """
     return _digest(b"r", suppression_key(address))
+
+
+def recipient_digests(address: str) -> list[int]:
+    """Return the digests under which a row may have this address; earlier versions' among them."""
+    return [_digest(b"r", each) for each in spellings(address)]
 
 
 def message_id_digest(message_id: str) -> int:
@@ -33,6 +38,16 @@ def digests(
     if Term.MESSAGE_ID in indexed:
         found.add(message_id_digest(message_id))
     return frozenset(found)
+
+
+def former_digests(
+    indexed: Collection[Term], recipients: Iterable[str], message_id: str
+) -> frozenset[int]:
+    """Return `digests`, and those under which an earlier version looked up the same email."""
+    found = digests(indexed, recipients, message_id)
+    if Term.RECIPIENT not in indexed:
+        return found
+    return found.union(*map(recipient_digests, recipients))
 
 
 def _digest(kind: bytes, text: str) -> int:

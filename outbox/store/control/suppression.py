@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from ...domain.header.address import suppression_key
+from ...domain.header.address import spellings, suppression_key
 from ..connection.database import Database
 from ..connection.insert_if_absent import insert_if_absent
 from ..connection.list_parts import parts
@@ -19,6 +19,8 @@ from ..schema.column_types import REASON_LENGTH
 def suppress(connection: Connection, database: Database, address: str, reason: str) -> bool:
     """Put an address on the list; return False if it was already on it."""
     table = database.tables.suppression
+    if len(spellings(address)) > 1 and suppressed(connection, database, address=address):
+        return False  # an earlier version's entry may have another spelling
     values = {"reason": reason[:REASON_LENGTH], "created_at": database.now()}
     return insert_if_absent(connection, table, address=suppression_key(address), **values)
 
@@ -36,7 +38,9 @@ def suppress_all(connection: Connection, database: Database, reasons: Mapping[st
 
 def _add(connection: Connection, database: Database, reasons: Mapping[str, str]) -> int:
     address = database.tables.suppression.c.address
-    known = set(connection.execute(select(address).where(address.in_(reasons))).scalars())
+    spelled = {each: key for key in reasons for each in spellings(key)}
+    listed = connection.execute(select(address).where(address.in_(spelled))).scalars()
+    known = {spelled[each] for each in listed}
     rows = [
         {"address": key, "reason": reason[:REASON_LENGTH]}
         for key, reason in reasons.items()
@@ -56,8 +60,8 @@ def _add(connection: Connection, database: Database, reasons: Mapping[str, str])
 def allow(connection: Connection, database: Database, address: str) -> bool:
     """Take an address off the list; return False if it was not on it."""
     table = database.tables.suppression
-    gone = delete(table).where(table.c.address == suppression_key(address))
-    return connection.execute(gone).rowcount == 1
+    gone = delete(table).where(table.c.address.in_(spellings(address)))
+    return connection.execute(gone).rowcount > 0
 
 
 def suppressed(
@@ -72,7 +76,7 @@ def suppressed(
     table = database.tables.suppression
     statement = select(table).order_by(table.c.address).limit(limit)
     if address is not None:
-        statement = statement.where(table.c.address == suppression_key(address))
+        statement = statement.where(table.c.address.in_(spellings(address)))
     if after is not None:
         statement = statement.where(table.c.address > after)
     return tuple(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 
 from ...domain.errors import ConfigurationError
-from ...domain.header.address import suppression_key
+from ...domain.header.address import spellings
 
 SECRET_ID_LENGTH = 8
 
@@ -28,9 +28,13 @@ class Tombstones:
 
     def digest(self, address: str) -> bytes:
         """Return the address's digest; case does not count. Raises ConfigurationError."""
+        return self.digests(address)[0]
+
+    def digests(self, address: str) -> list[bytes]:
+        """Return the digests that a row may have, an earlier version's too, as `spellings` does."""
         if self._key is None:
             raise ConfigurationError(_NO_SECRET)
-        return hmac.digest(self._key, suppression_key(address).encode(), "sha256")
+        return [hmac.digest(self._key, each.encode(), "sha256") for each in spellings(address)]
 
 
 def _derived(key: bytes, label: bytes) -> bytes:

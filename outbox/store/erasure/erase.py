@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, select, update
 
 from ...domain.delivery.status import FINISHED, Status, sources
 from ...domain.header.address import suppression_key
-from ...domain.search.digests import message_id_digest, recipient_digest
+from ...domain.search.digests import message_id_digest, recipient_digests
 from ..connection.database import Database
 from ..connection.list_parts import among, is_among
 from ..lookup.forget import remove_pairs
@@ -47,7 +47,7 @@ def erase_finished(
     email, attempt = database.tables.email, database.tables.attempt
     erased = update(email).where(among(database, gone))
     connection.execute(erased.values(redacted_at=database.now(), **_NOTHING_SAID))
-    looked_up = [(recipient_digest(address), row.id) for row in rows]
+    looked_up = [(digest, row.id) for row in rows for digest in recipient_digests(address)]
     for row in rows:
         if changed := _names(row, address, people.get(row.id, ())):
             connection.execute(update(email).where(email.c.id == row.id).values(**changed))

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sqlalchemy import Connection, select
 
 from ...domain.header.address import suppression_key
-from ...domain.search.digests import recipient_digest
+from ...domain.search.digests import recipient_digests
 from ..connection.database import Database
 from ..connection.list_parts import among, parts
 from .forget import addresses
@@ -28,7 +28,7 @@ def ids_of_recipient(
     Hits are verified, because another address may have the same digest.
     """
     lookup = database.tables.lookup.c
-    hits = select(lookup.email_id).where(lookup.digest == recipient_digest(address))
+    hits = select(lookup.email_id).where(lookup.digest.in_(recipient_digests(address)))
     if below is not None:
         hits = hits.where(lookup.email_id < below)
     newest = hits.order_by(lookup.email_id.desc()).limit(limit)

@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Connection, Delete, bindparam, delete, func, 
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from ...domain.config.search_terms import ALL_TERMS
-from ...domain.search.digests import digests
+from ...domain.search.digests import former_digests
 from ..backend import backend_of
 from ..connection.database import Database
 from ..connection.list_parts import is_among, parts
@@ -43,7 +43,9 @@ def pairs_of(connection: Connection, database: Database, rows: Sequence[Looked])
     return [
         (digest, row.id)
         for row in rows
-        for digest in digests(ALL_TERMS, several.get(row.id, [row.recipient]), row.message_id)
+        for digest in former_digests(
+            ALL_TERMS, several.get(row.id, [row.recipient]), row.message_id
+        )
     ]
 
 

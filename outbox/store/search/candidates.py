@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from sqlalchemy import ColumnElement, Connection, Select, literal, select, tuple_, union_all
 
 from ...domain.delivery.status import LEASED, Status
-from ...domain.search.digests import message_id_digest, recipient_digest
+from ...domain.search.digests import message_id_digest, recipient_digests
 from ...domain.search.filters import Filters
 from ...domain.search.place import Place
 from ..connection.database import Database
@@ -131,8 +131,8 @@ def _led(database: Database, filters: Filters) -> tuple[ColumnElement[int], Sele
         digest = message_id_digest(filters.message_id)
         return lookup.email_id, select(lookup.email_id).where(lookup.digest == digest)
     if filters.recipient is not None:
-        digest = recipient_digest(filters.recipient)
-        return lookup.email_id, select(lookup.email_id).where(lookup.digest == digest)
+        digests = recipient_digests(filters.recipient)
+        return lookup.email_id, select(lookup.email_id).where(lookup.digest.in_(digests))
     if filters.tag is not None:
         return email.id, ids_of_tag(database, filters.tag)
     return email.id, select(email.id)

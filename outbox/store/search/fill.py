@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from ...domain.config.search_terms import LOOKED_UP, Term
-from ...domain.search.digests import digests
+from ...domain.search.digests import digests, former_digests
 from ..bounded_waits import run_bounded
 from ..connection.database import Database
 from ..connection.list_parts import among
@@ -103,9 +103,10 @@ def _look_up(
     rows: Sequence[Any],
 ) -> None:
     several = addresses(connection, database, [row.id for row in rows if row.recipients > 1])
-    found = [
-        (row.id, digests(indexed, several.get(row.id, [row.recipient]), row.message_id))
-        for row in rows
+    terms = [
+        (row.id, (indexed, several.get(row.id, [row.recipient]), row.message_id)) for row in rows
     ]
-    remove_pairs(connection, database, list(lookup.pairs(found)))  # or they would be there twice
+    former = ((email_id, former_digests(*of_email)) for email_id, of_email in terms)
+    remove_pairs(connection, database, list(lookup.pairs(former)))  # or they would be there twice
+    found = [(email_id, digests(*of_email)) for email_id, of_email in terms]
     lookup.insert(connection, database, found)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
 from ...domain.errors import InvalidMessage
-from ...domain.search.digests import recipient_digest
+from ...domain.search.digests import recipient_digests
 from ...domain.search.filters import Filters
 from ...domain.search.place import Place
 from ..connection.database import Database
@@ -124,9 +124,9 @@ def conditions(database: Database, filters: Filters) -> Iterator[ColumnElement[b
     if filters.until is not None:
         yield email.created_at < filters.until
     if filters.recipient is not None:  # a hit, which is verified by the email's own row
-        digest = recipient_digest(filters.recipient)
-        hits = select(func.count()).where(lookup.digest == digest, lookup.email_id == email.id)
-        yield hits.scalar_subquery() == 1
+        same = lookup.digest.in_(recipient_digests(filters.recipient))
+        hits = select(func.count()).where(same, lookup.email_id == email.id)
+        yield hits.scalar_subquery() >= 1
     if filters.subject is not None:
         fits = select(case((begins(database, filters.subject), 1), else_=0))
         yield fits.where(content.id == email.content_id).scalar_subquery() == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unicodedata import normalize
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from outbox.domain.header.address import (
     check_address,
     domain_of,
     id_domain,
+    spellings,
     suppression_key,
 )
 from outbox.smtp.command import mail_line, rcpt_lines
@@ -120,6 +123,14 @@ def test_every_text_is_refused_or_makes_commands_that_smtp_can_say(text: str) ->
 
 def test_the_suppression_list_knows_an_address_in_any_case() -> None:
     assert suppression_key("Jo@Shop.Example") == suppression_key("jO@shop.example")
+
+
+@pytest.mark.parametrize("address", ["José@x.example", "J\u030c@x.example", "\u1fbc@x.example"])
+def test_it_knows_an_address_in_any_spelling(address: str) -> None:
+    (key,) = {suppression_key(normalize(form, address)) for form in ("NFC", "NFD")}
+    assert suppression_key(key) == key
+    assert spellings(address) == (key, normalize("NFD", key))
+    assert spellings("Ada@x.example") == ("ada@x.example",)
 
 
 def test_the_domain_is_read_after_the_last_at() -> None:

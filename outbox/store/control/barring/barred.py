@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, select
 
-from ....domain.header.address import suppression_key
+from ....domain.header.address import spellings, suppression_key
 from ...connection.database import Database
 from ...connection.list_parts import parts
 from ...connection.value_lists import as_parameter, is_among_values
@@ -36,9 +36,11 @@ def barred_among(
     """
     keys = list(map(suppression_key, addresses))
     found = set(erased_among(connection, database, keys)) if erased else set[str]()
-    for part in parts(keys):
+    spelled = {each: key for key in keys for each in spellings(key)}
+    for part in parts(list(spelled)):
         values = {"keys": as_parameter(database, part)}
-        found.update(connection.execute(database.built(_listed), values).scalars())
+        rows = connection.execute(database.built(_listed), values).scalars()
+        found.update(spelled[address] for address in rows)
     return frozenset(found)
 
 

@@ -26,8 +26,8 @@ def bury(connection: Connection, database: Database, address: str) -> bool:
 def readmit(connection: Connection, database: Database, address: str) -> bool:
     """Remove the tombstone of the address; return False if there was none."""
     table = database.tables.erased
-    gone = delete(table).where(table.c.digest == database.tombstones.digest(address))
-    return connection.execute(gone).rowcount == 1
+    gone = delete(table).where(table.c.digest.in_(database.tombstones.digests(address)))
+    return connection.execute(gone).rowcount > 0
 
 
 def erased_among(connection: Connection, database: Database, keys: Iterable[str]) -> frozenset[str]:
@@ -35,7 +35,7 @@ def erased_among(connection: Connection, database: Database, keys: Iterable[str]
     tombstones = database.tombstones
     if tombstones.secret_id is None:
         return frozenset()
-    of_digest = {tombstones.digest(key): key for key in keys}
+    of_digest = {digest: key for key in keys for digest in tombstones.digests(key)}
     found = set[str]()
     for part in parts(sorted(of_digest)):
         values = {"digests": as_parameter(database, part)}
