@@ -184,3 +184,29 @@ def test_orders_of_tenants_commit_beside_emails_in_a_schema_that_no_map_names(
     with tenant.connect() as connection:
         assert connection.execute(sa.select(orders.c.customer)).scalars().all() == ["Ada"]
     state_of(app).runtime.disconnect()
+
+
+def test_tenants_share_keys_and_tags_so_these_name_the_tenant(
+    elsewhere_schema: tuple[sa.Engine, str], shop: Shop
+) -> None:
+    """The orders of each are in a schema of its own, and the emails of all are in one."""
+    moved = {"orders": elsewhere_schema[1]}
+    tenants = {
+        "acme": Session(shop.engine),
+        "globex": Session(shop.engine.execution_options(schema_translate_map=moved)),
+    }
+
+    def place(tenant: str, name: str) -> bool:
+        with tenants[tenant] as session:
+            email = shop.outbox.enqueue(message(), session=session, key=name, tag=name)
+            session.commit()
+        return email.created
+
+    def withdraw(tenant: str, **which: Any) -> int:
+        with tenants[tenant] as session:
+            return shop.outbox.cancel(session=session, **which)
+
+    assert [place(tenant, "order-1") for tenant in tenants] == [True, False]
+    assert withdraw("globex", key="order-1") == withdraw("globex", tag="order-1") == 1
+    assert all(place(tenant, f"{tenant}-order-1") for tenant in tenants)
+    assert withdraw("globex", tag="globex-order-1") == 1
