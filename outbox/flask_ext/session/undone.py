@@ -54,8 +54,8 @@ def _refuse(connection: Connection, *_: Any) -> None:
 def _note_error(context: ExceptionContext) -> None:
     connection = context.connection
     mark = None if connection is None else mark_of(connection)
-    if connection is None or mark is None:
-        return
+    if connection is None or mark is None or context.is_disconnect:
+        return  # SQLAlchemy itself refuses to commit over a connection that is lost
     mark.note_error(context.original_exception)
     # A commit flushes, and calls listeners of the app's, after `before_commit`.
     event.listen(connection, "commit", _refuse)
