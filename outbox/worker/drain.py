@@ -18,16 +18,28 @@ MOST_FAILED = 20
 """How many batches may fail before it gives up: where each one does, it would go on without end."""
 
 
-def drain(runtime: Runtime, *, progress: Callable[[int], None] = lambda _: None) -> int:
+def drain(
+    runtime: Runtime,
+    *,
+    progress: Callable[[int], None] = lambda _: None,
+    is_command: bool = False,
+) -> int:
     """Send until no email is due that may be sent now; return how many emails were claimed.
 
     It may run beside workers, and does not touch the emails that they hold. It does the jobs, too.
     A batch that an error ends stops no other one: the first error is raised when all is done.
+
+    With `is_command` the process ends behind it, and nobody has asked it to: it waits longer for
+    what is not recorded yet. Elsewhere a thread goes on with that.
     """
+    is_asked = not is_command
     try:
         return _drain(runtime, progress)
+    except (KeyboardInterrupt, SystemExit):
+        is_asked = True
+        raise
     finally:  # after an error, too: the process may end now
-        runtime.wait_for_writes()
+        runtime.wait_for_writes(is_asked=is_asked)
 
 
 def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:

@@ -161,7 +161,7 @@ def drain() -> None:
     count = due(runtime)
     refuse_older_schema(runtime)
     with click.progressbar(length=count, label="Sending") as bar:
-        total = run_drain(runtime, progress=bar.update)
+        total = run_drain(runtime, progress=bar.update, is_command=True)
     click.echo(f"{counted(total, 'email')} handled")
     _tell_pauses()
     left = due(runtime)

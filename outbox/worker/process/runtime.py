@@ -7,7 +7,6 @@ import itertools
 import os
 import random
 import socket
-import time
 import weakref
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -20,6 +19,7 @@ from sqlalchemy import Engine
 from ...domain.config.routing import Routes
 from ...domain.config.servers import ServerSettings
 from ...domain.config.settings import Settings
+from ...domain.counted import counted
 from ...domain.delivery.reach import Reach
 from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
@@ -28,6 +28,7 @@ from ...store.connection.database import Database
 from ...store.connection.drivers import in_memory
 from ...store.encryption.cipher import Cipher
 from ...store.encryption.tombstones import Tombstones
+from ...store.harmless_log import harmless_log
 from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ...store.transitions.window import advance_together
@@ -42,15 +43,18 @@ from ..together.recorder import Recorder
 from ..together.rounds import Rounds
 from ..together.seldom import Seldom
 from .connections import Connections
-from .kept_threads import KeptThreads
+from .kept_threads import KeptThreads, wait_at_end
 from .last_tasks import LastTasks
 from .nudge import GAP, Nudge
 from .own_process import own_process
-from .retry_writes import GRACE
 from .slots import Slots
 from .steady_clock import steady
 from .unended import Unended
 from .unrecorded import Unrecorded
+
+RECYCLED = 0x9B
+"""How a process of the pool ends that has had its number of tasks, or its memory: billiard's
+`EX_RECYCLE`. That module would take each web process time."""
 
 NO_CELERY = (
     "this Flask app has no Celery app: call outbox.celery_config.configure(celery_app, flask_app),"
@@ -183,16 +187,31 @@ class Runtime:
     def _publisher(self) -> Publisher:
         return Publisher(self.celery_app)
 
-    def wait_for_writes(self) -> None:
+    def wait_for_writes(self, *, is_asked: bool = True) -> None:
         """Wait for what finished batches have left, because the process ends.
 
         The reply to a content is waited for as long as it may take: without it the email would be
-        in doubt. What is only to be written has `GRACE` seconds.
+        in doubt. What is only to be written then has `GRACE` seconds if the process `is_asked` to
+        end, and else longer: see `wait_at_end`. An exception that ends the process, as SIGTERM and
+        Ctrl-C raise it, asks, too.
         """
-        self.late_replies.wait(None)
-        deadline = time.monotonic() + GRACE
-        self.unrecorded.wait()
-        self.unended.wait(max(0.0, deadline - time.monotonic()))
+        try:
+            self.late_replies.wait(max(one.dot_timeout for one in self.servers))
+            self._wait_for_writes(is_asked=is_asked)
+        except BaseException:
+            self._wait_for_writes(is_asked=True)
+            raise
+
+    def _wait_for_writes(self, *, is_asked: bool) -> None:
+        late, unrecorded = self.late_replies, self.unrecorded
+
+        def is_away() -> bool:
+            return unrecorded.is_away or not late.wait(0.0)  # that one's reply is known by now
+
+        kept = (late, unrecorded, self.unended)
+        if not wait_at_end(kept, is_asked=is_asked, is_away=is_away):
+            left = counted(unrecorded.count, "result is", "results are")
+            harmless_log.warning("outbox: the process ends, and %s not recorded", left)
 
     def disconnect(self) -> None:
         """Close the connection to the broker, and the SMTP connections that no batch is using."""
@@ -244,9 +263,10 @@ def _renew_locks() -> None:
         runtime.renew_locks()
 
 
-def _before_exit(**_: object) -> None:
+def _before_exit(exitcode: int | None = None, **_: object) -> None:
+    """Wait for what is left, and longer where nobody has asked this process to end."""
     for runtime in runtimes():
-        runtime.wait_for_writes()
+        runtime.wait_for_writes(is_asked=exitcode != RECYCLED)
         runtime.disconnect()
 
 

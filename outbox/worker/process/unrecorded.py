@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from time import monotonic
@@ -36,6 +37,14 @@ FAILING_WAIT = 5.0
 it is written, or until another claim has its email. Each try puts the rescue off."""
 
 
+@dataclass(eq=False, slots=True)
+class _Kept:
+    """What one batch has left."""
+
+    results: list[EmailResult]
+    is_told: bool = False  # the database has answered the last try: rows keep it from being written
+
+
 class Unrecorded:
     """The unrecorded results of this process. It may send other batches meanwhile."""
 
@@ -51,6 +60,7 @@ class Unrecorded:
         self._worker = worker
         self._term = term
         self._threads = KeptThreads("outbox-unrecorded")
+        self._kept = set[_Kept]()
 
     def keep(self, token: UUID, results: Sequence[EmailResult], *, gives_back: bool = True) -> None:
         """Write a finished batch's results, and give back its rest, once the rows are free.
@@ -65,16 +75,18 @@ class Unrecorded:
         harmless_log.info(
             "outbox: %s to be recorded: their rows are locked, or the database is away", wait
         )
-        write = partial(self._write, token, list(results), gives_back=gives_back)
+        kept = _Kept(list(results))
+        self._kept.add(kept)
+        write = partial(self._keep, token, kept, gives_back=gives_back)
         if not self._threads.start(write):
             write(is_awaited=True)
 
-    def give_back(self, token: UUID) -> None:
+    def give_back(self, token: UUID) -> bool:
         """Give back what waits for a window, once the database is back: an error ended the batch.
 
-        A thread does it. Where there can be no more threads, the rescue charges these emails.
+        A thread does it. Returns False where there can be no more threads.
         """
-        self._threads.start(partial(self._give_back, token))
+        return self._threads.start(partial(self._give_back, token))
 
     def wait(self, seconds: float = GRACE) -> bool:
         """Wait so long for all writes before the process ends; return whether all are done.
@@ -83,18 +95,29 @@ class Unrecorded:
         """
         return self._threads.wait(seconds)
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the database, and no row, keeps a result from being written, as far as known."""
+        return not all(kept.is_told for kept in self._kept.copy())
+
+    @property
+    def count(self) -> int:
+        """How many results wait to be written."""
+        return sum(len(kept.results) for kept in self._kept.copy())
+
     def _give_back(self, token: UUID) -> None:
         with suppress(Exception):  # a refusal: the rescue isolates the email that causes it
             until_written(lambda: abandon(self._database(), token))
 
-    def _write(
-        self,
-        token: UUID,
-        results: list[EmailResult],
-        *,
-        gives_back: bool,
-        is_awaited: bool = False,
+    def _keep(
+        self, token: UUID, kept: _Kept, *, gives_back: bool, is_awaited: bool = False
     ) -> None:
+        try:
+            self._write(token, kept, gives_back=gives_back, is_awaited=is_awaited)
+        finally:
+            self._kept.discard(kept)
+
+    def _write(self, token: UUID, kept: _Kept, *, gives_back: bool, is_awaited: bool) -> None:
         pause, wait = threading.Event(), FIRST_WAIT
         goes_on = _until_the_grace_is_over() if is_awaited else lambda: True
         end = finish if gives_back else record_last
@@ -102,9 +125,11 @@ class Unrecorded:
         while goes_on():
             pause.wait(wait)
             wait = min(LONGEST_WAIT, wait * 2)
+            results, kept.is_told = kept.results, False
             try:
                 done = end(self._database(), token, results, worker=self._worker())
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
+                kept.is_told = may_be_of_a_row(error)
                 harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
                 if not results and is_refusal(error):
                     return  # what is left of the batch was not sent: the rescue gives it back
@@ -115,8 +140,9 @@ class Unrecorded:
                 if refused and gives_back:  # these emails are not known to be unsent
                     end = _give_back_the_claimed
             else:
-                results = [entry for entry in results if entry.email_id in done.locked]
-                if not results and (is_awaited or not done.left):
+                kept.results = [entry for entry in results if entry.email_id in done.locked]
+                kept.is_told = True
+                if not kept.results and (is_awaited or not done.left):
                     return
 
     def _write_each(
