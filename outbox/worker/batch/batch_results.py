@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from math import inf
 from uuid import UUID
 
 from ...domain.delivery.status import Status
@@ -26,17 +25,14 @@ class Results:
         token: UUID,
         *,
         progress: Callable[[], object],
-        holds: Callable[[], bool],
+        is_told: Callable[[], bool],
     ) -> None:
-        """`progress` is called while a write waits for the database: the batch is still alive.
-
-        `holds` returns whether the lease holds. It is renewed for a term again and again.
-        """
+        """`progress` and `is_told` are as in `carried_by`."""
         database = runtime.database
         self._advance = partial(advance, database, token, worker=runtime.worker)
         self._together = runtime.recorder.write if database.is_shared else None
-        self._progress = progress
-        self._clock, self._term, self._holds = runtime.clock, runtime.settings.lease, holds
+        self._clock, self._term = runtime.clock, runtime.settings.lease
+        self.carried_by(progress=progress, is_told=is_told)
         self._waiting: list[EmailResult] = []
         self._aside: list[EmailResult] = []  # their rows alone fail: not to be tried again here
         self._is_locked = False  # another transaction had locked a row of the last window
@@ -46,6 +42,14 @@ class Results:
         self.settled = 0  # emails whose result is in the table, or waits for it
         self.table_fails = False  # no email of a window opens, and none is to blame
         self.refused: dict[int, Exception] = {}  # by the email whose row can take no result
+
+    def carried_by(self, *, progress: Callable[[], object], is_told: Callable[[], bool]) -> None:
+        """Have another heartbeat from now on: a batch's own ends with it.
+
+        `progress` is called while a write waits for the database: the batch is still alive.
+        `is_told` returns whether the database tells of the lease, as it does while it is well.
+        """
+        self._progress, self._is_told = progress, is_told
 
     def add(self, entry: EmailResult) -> None:
         """Note a result, to be written with the next `advance`."""
@@ -87,9 +91,9 @@ class Results:
         """
         return email_id not in self._unsure and not self.has_unwritten(email_id)
 
-    def record(self, *, patience: float = inf) -> None:
-        """Record the known results, in so many seconds. They are kept until they are written."""
-        self.record_and_open((), patience=patience)
+    def record(self) -> None:
+        """Record the known results. They are kept until they are written."""
+        self.record_and_open(())
 
     def record_part(self, rest: EmailResult, whole: EmailResult) -> bool:
         """Record the known results before the rest of an email goes; return whether it may go.
@@ -106,41 +110,37 @@ class Results:
             raise
         return not self.has_unwritten(rest.email_id)
 
-    def record_and_open(self, following: Sequence[int], *, patience: float = inf) -> frozenset[int]:
+    def record_and_open(self, following: Sequence[int]) -> frozenset[int]:
         """Record the known results and open the next window in one transaction.
 
         Returns the ids of the emails that were opened. Only these may be sent. Raises the error of
         a result that the database refuses, so that its email is not given back as unsent; or of one
         whose row alone fails, which is kept. All others are recorded then, and no window is opened.
         """
-        opened = self._record(following, patience)
+        opened = self._record(following)
         while self.after_record:
             self.after_record.pop()()
         if self.refused:
             raise next(iter(self.refused.values()))
         return opened
 
-    def _record(self, following: Sequence[int], patience: float) -> frozenset[int]:
-        # With others only if no row of its own is known to hold them up, and there is time.
-        alone = self._is_locked or patience < inf
+    def _record(self, following: Sequence[int]) -> frozenset[int]:
         following = () if self.refused else following
         try:
-            done = self._write(self._waiting, following, alone=alone, patience=patience)
+            # With others only if no row of its own is known to hold them up.
+            done = self._write(self._waiting, following, alone=self._is_locked)
         except Exception as error:
             if not may_be_of_a_row(error):
                 raise
-            one = partial(self._write, alone=True, patience=patience)
-            self._record_each(partial(one, following=()), patience)
+            one = partial(self._write, alone=True)
+            self._record_each(partial(one, following=()))
             following = () if self.refused else following
-            return self._open_each(following, partial(one, ()), patience)
+            return self._open_each(following, partial(one, ()))
         self._keep(done.locked)
         return done.opened
 
     def _open_each(
-        self,
-        following: Sequence[int],
-        open_: Callable[[Sequence[int]], WriteResult],
-        patience: float,
+        self, following: Sequence[int], open_: Callable[[Sequence[int]], WriteResult]
     ) -> frozenset[int]:
         """Open a window's emails one by one. One whose row alone fails is not opened.
 
@@ -161,7 +161,7 @@ class Results:
         def ends(error: BaseException) -> bool:
             return is_refusal(error) or (may_be_of_a_row(error) and self._is_lasting(began))
 
-        return until_written(attempt, meanwhile=self._progress, patience=patience, ends=ends)
+        return until_written(attempt, meanwhile=self._progress, ends=ends)
 
     def record_once(self) -> None:
         """Try only once to record the known results: a server's reply may come meanwhile."""
@@ -173,11 +173,11 @@ class Results:
             write_each(self._waiting, partial(self._advance, following=()), self.refused)
             self._is_locked = bool(self._waiting)
 
-    def _record_each(self, write: Write, patience: float) -> None:
+    def _record_each(self, write: Write) -> None:
         """Record the results one by one; set those aside whose rows alone fail.
 
         An error may be a row's own if the code does not tell of an outage. It is, if the result of
-        another is written, or if the lease is renewed long after the row first failed.
+        another is written, or if the database tells of the lease long after the row first failed.
         """
         harmless_log.warning("outbox: results were refused and are recorded again one by one")
         began = self._clock()
@@ -190,12 +190,12 @@ class Results:
                 raise next(iter(failed.values()))
             self._set_aside(failed)
 
-        until_written(attempt, meanwhile=self._progress, patience=patience)
+        until_written(attempt, meanwhile=self._progress)
         self._is_locked = bool(self._waiting)
 
     def _is_lasting(self, began: float) -> bool:
-        """Return whether the lease was renewed meanwhile, long after this moment."""
-        return self._clock() - began > self._term and self._holds()
+        """Return whether the database has told of the lease meanwhile, long after this moment."""
+        return self._clock() - began > self._term and self._is_told()
 
     def _set_aside(self, failed: Mapping[int, Exception]) -> None:
         for entry in self._waiting:
@@ -216,7 +216,6 @@ class Results:
         following: Sequence[int],
         *,
         alone: bool,
-        patience: float,
     ) -> WriteResult:
         first = [] if alone else [self._together]
 
@@ -230,9 +229,7 @@ class Results:
                 self._unsure.update(closed)
                 raise
 
-        return until_written(
-            write, meanwhile=self._progress, patience=patience, ends=may_be_of_a_row
-        )
+        return until_written(write, meanwhile=self._progress, ends=may_be_of_a_row)
 
 
 def _settles(entry: EmailResult) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from math import inf
 from uuid import UUID
 
 from celery.exceptions import SoftTimeLimitExceeded
@@ -53,17 +52,17 @@ class Cleanup:
 
     def _clean_up(self, error: BaseException) -> None:
         self._is_done = True  # a process that is ended has no time for it again, in an outer block
-        patience = HASTE if self._may_be_killed(error) else inf
+        in_haste = self._may_be_killed(error)
         after_record, self._results.after_record = self._results.after_record, []
         if self.relief is not None:  # else the rescue would take these for emails in doubt
             for entry in self.relief.take():
                 self._results.add(entry)
-        self._record(patience)
+        in_haste |= self._record(in_haste=in_haste)
         is_known = (self.window is not None and self.window.has_crashed) or self._results.refused
         # It is known which email is at fault, or that none is.
         rest_is_innocent = self.is_over or is_known or self._results.table_fails
         if rest_is_innocent or shutdown.is_nobodys_fault(error):
-            self._give_back(patience)
+            self._give_back(in_haste=in_haste)
         for call in after_record:
             call()
         self._leave_reply()
@@ -71,7 +70,7 @@ class Cleanup:
     def _may_be_killed(self, error: BaseException) -> bool:
         """Return whether the process may be killed soon: a hard time limit comes behind a soft one.
 
-        Then what is not written by now is left to a thread, and the task ends.
+        Then a thread writes what is not written by now, and the task ends.
         """
         if isinstance(error, SoftTimeLimitExceeded):
             return self._runtime.has_hard_limit
@@ -86,7 +85,7 @@ class Cleanup:
             return False
         for entry in self.relief.take() if self.relief is not None else ():
             self._results.add(entry)
-        self._record(inf)
+        self._record(in_haste=False)
         self._leave_reply()
         return True
 
@@ -94,22 +93,36 @@ class Cleanup:
         if self.window is not None and self.window.is_awaited:
             LateReply(self._runtime, self._token, self.window, self._results).leave()
 
-    def _record(self, patience: float) -> None:
-        """Record the known results. Those whose rows are locked are kept."""
+    def _record(self, *, in_haste: bool) -> bool:
+        """Record the known results, and keep those whose rows are locked.
+
+        In haste a thread records them all: even a first try may take long, as over a connection to
+        a host that is gone. Returns whether a time limit came meanwhile: Celery raises it once, and
+        what follows is in haste, too.
+        """
+        results, is_late = self._results, False
         try:
-            if self._results.waiting:
-                with suppress(Exception):
-                    self._results.record(patience=patience)
+            if results.waiting and not in_haste:
+                results.record()
+        except Exception as error:  # noqa: BLE001  (the batch's own error is raised)
+            is_late = self._may_be_killed(error)
         finally:
             # Not as after a batch that went well: an email without a result may have left.
-            unrecorded = self._runtime.unrecorded
-            unrecorded.keep(self._token, self._results.take(), gives_back=False)
+            left, unrecorded = results.take(), self._runtime.unrecorded
+            unrecorded.keep(self._token, left, gives_back=False)
+        if in_haste and left:
+            unrecorded.wait(HASTE)
+        return is_late
 
-    def _give_back(self, patience: float) -> None:
+    def _give_back(self, *, in_haste: bool) -> None:
         """Give back what waits for a window; else the rescue would charge each of these emails."""
+        unrecorded = self._runtime.unrecorded
+        if in_haste and unrecorded.give_back(self._token):
+            unrecorded.wait(HASTE)
+            return
         write = partial(abandon, self._runtime.database, self._token)
         try:
-            until_written(write, meanwhile=self._heartbeat.progress, patience=patience)
+            until_written(write, meanwhile=self._heartbeat.progress)
         except Exception as error:  # noqa: BLE001  (the batch's own error is raised)
             if not is_refusal(error):
-                self._runtime.unrecorded.give_back(self._token)
+                unrecorded.give_back(self._token)

@@ -77,8 +77,8 @@ def _start(runtime: Runtime, token: UUID) -> tuple[float, Batch | None]:
 def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchReport:
     """Send a started batch and end its lease."""
     with _heartbeat(runtime, token, began) as heartbeat:
-        progress, holds = heartbeat.progress, heartbeat.holds
-        results = Results(runtime, token, progress=progress, holds=holds)
+        progress, is_told = heartbeat.progress, heartbeat.is_told
+        results = Results(runtime, token, progress=progress, is_told=is_told)
         cleanup = Cleanup(runtime, token, heartbeat, results)
         with cleanup.on_error():
             batch = return_relaned(runtime, token, batch)

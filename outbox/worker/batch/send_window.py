@@ -105,6 +105,7 @@ class Window:
         (out, later), self._awaited = self._awaited, None
         self.todo.left, self._parked, self._left = [], [], ()  # their results are known
         transaction = later.wait()
+        self._unnoted = out, transaction
         self._results.after_record.append(later.end)
         try:
             self._choice.watch_anew()

@@ -63,6 +63,13 @@ class Heartbeat:
         """Return whether the lease surely holds; asked before each content and each final dot."""
         return self._clock() < self._deadline
 
+    def is_told(self) -> bool:
+        """Return whether the database has renewed the lease within a term, or told that it is gone.
+
+        Either shows that it answers.
+        """
+        return self._is_lost or self.holds()
+
     def progress(self) -> None:
         """Note that the batch moves. After `patience` seconds without it the lease runs out."""
         self._progress = self._clock()

@@ -21,24 +21,23 @@ record becomes unknown."""
 
 
 HASTE = 2.0
-"""Seconds for which a process still tries that is being ended: it may be killed at any moment."""
+"""Seconds that a task still waits where its process may be killed at any moment."""
 
 
 def until_written(
     write: Callable[[], Result],
     *,
     meanwhile: Callable[[], object] = lambda: None,
-    patience: float = inf,
     ends: Callable[[BaseException], bool] = is_refusal,
 ) -> Result:
     """Run `write` until the database takes it, whatever it answers meanwhile; return its result.
 
     A worker cannot work without its database, and an email whose result is not recorded is in
     doubt. Writes are guarded by their token, so a repeated one does no harm. An error is raised
-    only where it `ends` the tries, as that of refused data does, `GRACE` seconds after a shutdown
-    was requested, or after `patience` seconds. `meanwhile` is called before each wait.
+    only where it `ends` the tries, as that of refused data does, or `GRACE` seconds after a
+    shutdown was requested. `meanwhile` is called before each wait.
     """
-    wait, stop_at = FIRST_WAIT, time.monotonic() + patience
+    wait, stop_at = FIRST_WAIT, inf
     while True:
         try:
             return write()

@@ -190,7 +190,7 @@ def test_unsampled_requests_are_linked_and_an_unsampled_window_is_sent_without_a
 def test_a_result_that_is_taken_back_or_goes_on_is_not_counted(
     shop: Shop, recording: Recording
 ) -> None:
-    results = Results(shop.runtime, UUID(int=1), progress=bool, holds=lambda: True)
+    results = Results(shop.runtime, UUID(int=1), progress=bool, is_told=lambda: True)
     emails = [SimpleNamespace(traceparent=None)] * 3
     server = SimpleNamespace(host="mx.example", port=25, name="mx")
     span = window_span(cast(Any, emails), cast(Any, SimpleNamespace(server=server)), results)

@@ -145,10 +145,3 @@ def test_the_log_names_the_error_and_no_address(caplog: pytest.LogCaptureFixture
     assert "OSError" in caplog.text
     assert "jo@x.example" not in caplog.text
     assert "UPDATE" not in caplog.text
-
-
-def test_a_write_with_a_patience_is_repeated_for_so_long(time: Time) -> None:
-    with pytest.raises(OperationalError):
-        until_written(failing(10**6), patience=5.0)
-    assert 5.0 < time.now - 1000.0 <= 5.0 + LONGEST_WAIT
-    assert until_written(failing(3), patience=5.0) == "written"

@@ -46,6 +46,7 @@ class LateReply:
             began=runtime.clock(),
             clock=runtime.clock,
         )
+        results.carried_by(progress=self._heart.progress, is_told=self._heart.is_told)
         self._lock = threading.Lock()  # each renewal has a thread of its own
         self._kept: Sequence[Step] = (self._give_up_slot, self._leave_probe, self._give_back)
 
@@ -104,7 +105,7 @@ class LateReply:
         finally:
             # What is left has a row that is locked, or that fails.
             runtime.unrecorded.keep(self._token, results.take(), gives_back=False)
-        until_written(partial(abandon, runtime.database, self._token))
+            until_written(partial(abandon, runtime.database, self._token))
 
 
 def _is_done(step: Step) -> bool:

@@ -12,12 +12,13 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from outbox import Status
 from outbox.smtp.connection import Connection
-from outbox.store.records import ClaimedEmail
+from outbox.store.records import ClaimedEmail, WriteResult
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.window import record_last
 from outbox.worker.batch.next_window import NextWindow
 from outbox.worker.drain import drain
-from outbox.worker.process.unrecorded import Unrecorded
+from outbox.worker.process import unrecorded
+from outbox.worker.process.runtime import Runtime
 from tests.integration.store.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion
@@ -49,13 +50,15 @@ def test_what_was_sent_is_recorded_when_its_row_is_free(
     readers = addresses(6)
     ids = [shop.enqueue(address).id for address in readers]
     motion = swept(workers, catcher, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
-    cut, write, is_free = NextWindow.cut, Unrecorded._write, Event()
+    cut, write, is_free, tries = NextWindow.cut, record_last, Event(), list[object]()
 
-    def write_later(*given: Any, **options: Any) -> None:  # the two looks of the rescue come first
-        assert is_free.wait(PATIENCE)
-        write(*given, **options)
+    def write_later(*given: Any, **options: Any) -> WriteResult:
+        if tries:  # the two looks of the rescue come first
+            assert is_free.wait(PATIENCE)
+        tries.append(given)
+        return write(*given, **options)
 
-    monkeypatch.setattr(Unrecorded, "_write", write_later)
+    monkeypatch.setattr(unrecorded, "record_last", write_later)
 
     def fail(self: NextWindow, left: deque[ClaimedEmail], **options: Any) -> Any:
         if len(left) == 2:
@@ -104,7 +107,7 @@ def test_a_drain_that_an_error_ends_waits_for_what_is_not_recorded(
     shop.enqueue()
     worker, waited = workers.open(MAIL_PORT=catcher.port), []
     raise_when(monkeypatch, lambda _: True, SystemExit)
-    monkeypatch.setattr(Unrecorded, "wait", lambda _: waited.append(True))
+    monkeypatch.setattr(Runtime, "wait_for_writes", lambda *_, **__: waited.append(True))
     with pytest.raises(SystemExit):
         drain(worker.runtime)
     assert waited

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 from outbox.store.transitions import window
 from outbox.worker.batch import batch_results, cleanup, send_batch, sending
 from outbox.worker.batch.watch.server_watch import Watch
-from outbox.worker.process import unrecorded
+from outbox.worker.process import retry_writes, unrecorded
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.stateful import StatefulServer
 from tests.support.shop.raising import raise_when
@@ -76,7 +78,9 @@ def failing(
 class Away:
     """The database is away for some writes of the batch, and of its threads. A double, as above."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str, answers: bool = True) -> None:
+        """It answers with an error, or not at all."""
+        self._answers = answers
         self._has_begun, self._is_back = Event(), Event()
         self.asked = 0
         for name, module in itertools.product(names, (batch_results, cleanup, unrecorded)):
@@ -100,7 +104,9 @@ class Away:
     def _fail_or_write(self, write: Any, *given: Any, **named: Any) -> Any:
         if self._has_begun.is_set() and not self._is_back.is_set():
             self.asked += 1
-            raise OperationalError("UPDATE", {}, OSError("gone"))
+            if self._answers:
+                raise OperationalError("UPDATE", {}, OSError("gone"))
+            assert self._is_back.wait(PATIENCE)
         return write(*given, **named)
 
 
@@ -147,7 +153,8 @@ def test_a_process_that_is_ended_does_not_wait_for_a_database_that_is_away(
     end_at(monkeypatch, error, addresses(EMAILS)[3], away.begin)
     with away.ends_at_last(partial(run, shop, error)) as task:
         task.result(PATIENCE)
-        assert shop.statuses() == ["sent"] * 3 + ["pending"] + ["claimed"] * 2
+        left = ["sent"] * 3 + ["pending"] + ["claimed"] * 2
+        wait_until(lambda: shop.statuses() == left, PATIENCE, "the results")
     assert shop.runtime.unrecorded.wait(PATIENCE)
     assert is_given_back(shop, sent=3)
 
@@ -168,6 +175,50 @@ def test_a_result_that_a_task_cannot_record_in_its_time_is_left_to_a_thread(
         assert shop.statuses()[2] == "sending"
     assert shop.runtime.unrecorded.wait(PATIENCE)
     assert is_given_back(shop, sent=3)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("error", ENDS_THE_TASK)
+def test_a_task_that_is_to_end_soon_waits_for_no_database_that_gives_no_answer(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """As where its host is gone: no error ends a statement."""
+    shop = batch_of(shops, catcher.port)
+    shop.runtime.has_hard_limit = True
+    monkeypatch.setattr(cleanup, "HASTE", 0.0)
+    away = Away(monkeypatch, "advance", "record_last", "abandon", answers=False)
+    end_at(monkeypatch, error, addresses(EMAILS)[3], away.begin)
+    with away.ends_at_last(partial(run, shop, error)) as task:
+        task.result(PATIENCE)
+        assert shop.statuses()[2] == "sending"
+    assert shop.runtime.unrecorded.wait(PATIENCE)
+    assert is_given_back(shop, sent=3)
+
+
+def test_a_time_limit_within_the_clean_up_behind_another_error_ends_the_task(
+    shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Celery raises it once, and then the hard one kills the process with what it knows."""
+    shop = batch_of(shops, catcher.port)
+    shop.runtime.has_hard_limit = True
+    monkeypatch.setattr(cleanup, "HASTE", 0.0)
+    away = Away(monkeypatch, "advance", "record_last", "abandon")
+    end_at(monkeypatch, RuntimeError, addresses(EMAILS)[3], away.begin)
+    limits = [SoftTimeLimitExceeded]
+
+    def sleep(seconds: float) -> None:
+        if limits:  # the task is the first to wait
+            raise limits.pop()
+        time.sleep(seconds)
+
+    clock = SimpleNamespace(sleep=sleep, monotonic=time.monotonic)
+    monkeypatch.setattr(retry_writes, "time", clock)
+    with away.ends_at_last(partial(run, shop, RuntimeError)) as task:
+        task.result(PATIENCE)
+        assert shop.statuses()[2] == "sending"
+    assert shop.runtime.unrecorded.wait(PATIENCE)
+    assert shop.statuses() == ["sent"] * 3 + ["pending"] * 3
+    assert shop.rows(shop.tables.lease) == []
 
 
 @pytest.mark.parametrize("writes", [("advance", "record_last", "abandon"), ("abandon",)])

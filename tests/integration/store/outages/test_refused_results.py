@@ -63,7 +63,7 @@ def test_results_that_were_kept_behind_a_batch_are_recorded(
 def test_a_text_that_is_refused_costs_no_other_result_its_own(shop: Shop) -> None:
     ids = [shop.enqueue(address).id for address in addresses(3)]
     made = shop.started()
-    results = Results(shop.runtime, made.token, progress=lambda: None, holds=lambda: True)
+    results = Results(shop.runtime, made.token, progress=lambda: None, is_told=lambda: True)
     assert results.record_and_open(ids) == {*ids}
     results.add(sent(ids[0]))
     results.add(_unreadable(sent(ids[1])))

@@ -143,7 +143,7 @@ def test_its_batch_lives_while_each_result_is_tried_alone(shop: Shop, code: str)
     ids = [shop.enqueue(address).id for address in addresses(8)]
     made, lives = shop.started(), list[bool]()
     results = Results(
-        shop.runtime, made.token, progress=lambda: lives.append(True), holds=lambda: True
+        shop.runtime, made.token, progress=lambda: lives.append(True), is_told=lambda: True
     )
     assert results.record_and_open(ids[:4]) == {*ids[:4]}
     for email_id in ids[:4]:

@@ -66,7 +66,7 @@ class Process:
             batch = self.shop.start(made.token)
             assert batch is not None
             ids = [email.id for email in batch.emails]
-            results = Results(self.shop.runtime, made.token, progress=bool, holds=lambda: True)
+            results = Results(self.shop.runtime, made.token, progress=bool, is_told=lambda: True)
             assert results.record_and_open(ids[:1]) == {ids[0]}
             started.append(Task(made.token, ids, results))
         self.statements.clear()
@@ -284,5 +284,5 @@ def test_only_where_several_tasks_run_in_a_process_they_record_together(shops: S
     [made] = shop.claim()
     assert shop.start(made.token) is not None
     shop.runtime.recorder = Recorder(not_together)
-    results = Results(shop.runtime, made.token, progress=bool, holds=lambda: True)
+    results = Results(shop.runtime, made.token, progress=bool, is_told=lambda: True)
     assert results.record_and_open(ids) == set(ids)
