@@ -231,6 +231,17 @@ class Runtime:
         if "_publisher" in self.__dict__:
             self._publisher.renew_lock()
 
+    def before_forks(self) -> None:
+        """Close the database connections that this process has open and nobody uses.
+
+        SQLite notes in the process's memory that it has locked a file. A child would have a copy of
+        that note, and lock nothing itself. When the parent is gone, another process takes the file
+        for its own, and deletes the log (WAL) to which the child writes.
+        """
+        for engine in self._engines():
+            if not in_memory(engine):
+                engine.dispose()
+
     def after_fork(self) -> None:
         """Forget the parent's database connections without closing them.
 

@@ -60,6 +60,7 @@ def _start(instance: Any, **_: Any) -> None:
         _log.warning("outbox: %s", text)
     join_as_worker(runtime, instance)
     _hurry(runtime)
+    runtime.before_forks()
 
 
 def _listened(app: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +56,18 @@ def started(flask: Flask, *, annotations: Any = None, **options: Any) -> Celery:
 
 def limits(celery: Celery) -> set[tuple[float | None, float | None]]:
     return {(celery.tasks[name].soft_time_limit, celery.tasks[name].time_limit) for name in OURS}
+
+
+def test_no_database_connection_is_open_when_its_pool_forks(tmp_path: Path) -> None:
+    """A child would inherit it. Where the file is SQLite's, the child would lock nothing then."""
+    flask, engine = Flask("shop"), sa.create_engine(f"sqlite:///{tmp_path / 'shop.db'}")
+    Outbox().init_app(flask, metadata=sa.MetaData(), engine=engine)
+    engine.connect().close()
+    assert isinstance(engine.pool, sa.QueuePool)
+    assert engine.pool.checkedin() == 1
+    started(flask)
+    assert isinstance(engine.pool, sa.QueuePool)
+    assert engine.pool.checkedin() == 0
 
 
 def test_the_time_limits_of_a_worker_are_raised_for_our_tasks_only() -> None:

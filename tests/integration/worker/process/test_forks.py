@@ -1,8 +1,9 @@
-"""A child that is forked while its parent keeps its row on SQLite can use the database, too."""
+"""A child that is forked while its parent uses a SQLite database can use the database, too."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from contextlib import ExitStack
 from typing import Any
@@ -32,6 +33,37 @@ def forked(shop: Shop) -> int:
         finally:
             os._exit(code)
     return child
+
+
+def test_what_a_child_has_written_outlives_its_parent_and_who_comes_then(shop: Shop) -> None:
+    """Whoever closes a file that nobody else has locked deletes its log, to which a child writes.
+
+    This process is both. It ends all that the parent had open before it comes back.
+    """
+    file = shop.engine.url.database
+    assert file is not None
+    with shop.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode=WAL").scalar() == "wal"
+    shop.enqueue()
+    shop.runtime.before_forks()
+    (written, writes), (over, ends) = os.pipe(), os.pipe()
+    if not (child := os.fork()):
+        try:
+            shop.runtime.after_fork()
+            shop.enqueue()
+            os.write(writes, b"1")
+            os.read(over, 1)
+            shop.enqueue()
+        finally:
+            os._exit(0)
+    try:
+        assert os.read(written, 1)
+        shop.engine.dispose()
+        sqlite3.connect(file).execute("SELECT count(*) FROM outbox_email").connection.close()
+    finally:
+        os.write(ends, b"1")
+        assert code_of(child) == 0
+    assert shop.statuses() == ["pending"] * 3
 
 
 def code_of(child: int) -> int:
