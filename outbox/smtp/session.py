@@ -7,7 +7,7 @@ import socket
 import ssl
 import time
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..domain.delivery.reply_table import Event, judge
 from ..domain.delivery.transaction import Phase, Transaction
@@ -27,6 +27,10 @@ OVERDUE = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
 """The text of the reply's stand-in when the event is OVERDUE."""
 
 _RSET = command("RSET")
+
+_FIRST_OF_CREDENTIALS = 510
+"""From this code on AUTH is refused to whoever asks (RFC 4954 §6). 500 to 504 are about the command
+and its mechanism."""
 
 RESTED = 5.0
 """Seconds without a reply after which a session may be gone, and nobody was told: a firewall on the
@@ -58,6 +62,7 @@ class Session(smtplib.SMTP):
         self._patience = server.command_timeout
         self._until = inf  # on our clock: the deadline of a transaction as a whole
         self._replies: ReplyReader | None = None
+        self._auth_refusal: Unwanted | None = None  # of the credentials, by one mechanism
         self._heard_at = clock()  # when the last reply came
         self.progress: Callable[[], object] = _nothing  # called at each reply and block of content
         self.goes_on: Callable[[], bool] = _always  # asked while a command's reply does not come
@@ -223,14 +228,36 @@ class Session(smtplib.SMTP):
             raise NoReply(Event.LACKING, "the server does not offer AUTH")
         try:
             self.login(username, password)
-        except smtplib.SMTPResponseException as error:
-            raise Unwanted(error.smtp_code, octets(error.smtp_error)) from None
-        except NoReply:
-            raise
-        except smtplib.SMTPException:
-            raise NoReply(Event.LACKING, "the server offers no AUTH mechanism we know") from None
+        except smtplib.SMTPException as error:
+            raise self._why_no_login(error) from None
         if self._ahead:  # the rest would be taken for the reply to MAIL, and its text kept
             raise NoReply(Event.GARBAGE, "the server sent more than one reply")
+
+    def auth(self, *arguments: Any, **options: Any) -> tuple[int, bytes]:
+        """Try one mechanism, as smtplib's own does; note where it is refused for good."""
+        try:
+            return super().auth(*arguments, **options)
+        except smtplib.SMTPAuthenticationError as error:
+            if error.smtp_code >= _FIRST_OF_CREDENTIALS and self._auth_refusal is None:
+                self._auth_refusal = Unwanted(error.smtp_code, octets(error.smtp_error))
+            raise
+
+    def _why_no_login(self, error: smtplib.SMTPException) -> smtplib.SMTPException:
+        """Return what the session's start is judged by where no mechanism was accepted.
+
+        smtplib tries one after the other. A server that has refused the credentials may hang up on
+        the next try, or put it off: then the refusal is what a person must know.
+        """
+        last: smtplib.SMTPException
+        if isinstance(error, smtplib.SMTPResponseException):
+            last = Unwanted(error.smtp_code, octets(error.smtp_error))
+            if error.smtp_code >= 500:
+                return last
+        elif isinstance(error, NoReply):
+            last = error
+        else:
+            last = NoReply(Event.LACKING, "the server offers no AUTH mechanism we know")
+        return self._auth_refusal or last
 
     def _expect_success(self, code: int, lines: bytes) -> None:
         if code // 100 != 2:

@@ -63,6 +63,33 @@ def test_a_connection_lost_at_auth_is_a_halt_without_an_alert() -> None:
     assert (result.verdict, result.phase, result.alert) == (Verdict.HALT, Phase.AUTH, False)
 
 
+@pytest.mark.parametrize(
+    "then",
+    [(close,), (expect("AUTH", None), close), (expect("AUTH", "421 bye"), close),
+     (expect("AUTH", "454 4.7.0 Too many login attempts"), serve)],
+    ids=["at once", "closed", "421", "454"],
+)  # fmt: skip
+def test_a_refused_password_is_told_where_the_server_does_not_hear_another_mechanism(
+    then: Script,
+) -> None:
+    hello = (GREET, expect("EHLO", "250-scripted.example\n250 AUTH PLAIN LOGIN"))
+    with ScriptedServer((*hello, expect("AUTH PLAIN", "535 5.7.8 wrong"), *then)) as server:
+        result = send(server, cleartext_auth=True, **LOGIN)
+
+    assert (result.verdict, result.phase, result.alert) == (Verdict.HALT, Phase.AUTH, True)
+    assert (result.reply.code, result.reply.enhanced) == (535, "5.7.8")
+
+
+def test_a_mechanism_that_the_server_does_not_know_is_no_refused_password() -> None:
+    hello = (GREET, expect("EHLO", "250-scripted.example\n250 AUTH PLAIN LOGIN"))
+    unknown = expect("AUTH PLAIN", "504 5.5.4 unrecognized mechanism")
+    put_off = expect("AUTH LOGIN", "454 4.7.0 later")
+    with ScriptedServer((*hello, unknown, put_off), (*hello, unknown, close)) as server:
+        for code in (454, 0):
+            result = send(server, cleartext_auth=True, **LOGIN)
+            assert (result.verdict, result.alert, result.reply.code) == (Verdict.HALT, False, code)
+
+
 def test_a_name_that_does_not_resolve_is_a_halt(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_such_name(*_: object, **__: object) -> list[object]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
