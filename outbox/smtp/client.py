@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ..domain.delivery.reply_table import Event, judge
+from ..domain.delivery.session_refusal import is_of_session
 from ..domain.delivery.transaction import Envelope, Phase, Reply, Transaction
 from ..domain.mime.seven_bit import seven_bit
 from .body import BLOCK, Torn, stuffed, write_body
@@ -32,7 +33,11 @@ class Client(EnvelopeSession):
     """
 
     stale = False
-    """Whether the connection ended before MAIL, as idle ones do, or its EHLO may be outdated."""
+    """Whether the connection ended before MAIL, as idle ones do, or its EHLO may be outdated, or
+    the server refused the session and not the email."""
+
+    is_spent = False
+    """Whether the server said that its refusal is of the session: that one takes no more emails."""
 
     _is_cut = False  # not all of the announcement has left: the connection takes no other email
 
@@ -60,19 +65,21 @@ class Client(EnvelopeSession):
         Raises NoReplyYet where `stays` ends the wait for the content's reply: no other email may
         follow then.
         """
-        self.phase, self.stale = Phase.MAIL, False
+        self.phase, self.stale, self.is_spent = Phase.MAIL, False, False
         self._until = self._clock() + self._server.transaction_timeout
         if is_converted := (encoded := self._encoded(envelope, content)) is not None:
             envelope, content = replace(envelope, eightbit=False, size=len(encoded)), encoded
-        refusals = RecipientRefusals(envelope)
+        refusals = RecipientRefusals(envelope, self._name(envelope))
         try:
             self._start(envelope, len(content), refusals)
             if refusals.everybody:
                 self._raise_halted(refusals)
-                self._reset()
                 result = all_refused(refusals)
+                replies = (one.reply for one in result.recipients)
+                self.is_spent = any(is_of_session(Phase.RCPT, reply) for reply in replies)
+                self._reset_or_leave()
             else:
-                ahead = None if refusals.too_many else following
+                ahead = None if refusals.go_on else following
                 reply = self._content(content, fence, ahead)
                 result = self._conclude(reply, None, refusals)
         except NoReply as none:
@@ -150,12 +157,20 @@ class Client(EnvelopeSession):
         """Return the commands of the next email, or nothing where they must wait for their turn."""
         if following is None or "pipelining" not in self.esmtp_features:
             return b""
-        if len(following.recipients) > GROUP - 2:
+        if len(following.recipients) > min(GROUP - 2, self._room(following)):
             return b""
         try:
             return b"".join([*self._lines(following, following.size), DATA])
         except NoReply:  # the server cannot take it: the email gets that verdict in its own turn
             return b""
+
+    def _reset_or_leave(self) -> None:
+        """Make the session ready for the next MAIL, or end it where it is spent."""
+        if self.is_spent:
+            self.stale = True
+            self.farewell()
+        else:
+            self._reset()
 
     def _conclude(
         self, reply: Reply, event: Event | None, refusals: RecipientRefusals
@@ -163,16 +178,18 @@ class Client(EnvelopeSession):
         """Judge what ended the transaction and leave the connection clean for the next email."""
         phase = self.phase
         judgement = judge(phase, reply, event=event)
+        if event is None and reply.code >= 400:
+            self.is_spent = is_of_session(phase, reply)
         if judgement.renew:
             # Postfix answers 503 to MAIL behind a content that it refused: it still has that email
             # open.
             is_over = reply.code in (421, 503) or event is Event.CLOSED
-            self.stale = phase is Phase.MAIL and is_over
+            self.stale = self.is_spent or (phase is Phase.MAIL and is_over)
             self.close()
         elif event is Event.LACKING:
             self.stale = True  # the server may have been reconfigured since its EHLO
-        elif phase is Phase.DATA:
-            self._reset()
+        elif self.is_spent or phase is Phase.DATA:
+            self._reset_or_leave()
         if self._is_cut or (self._ahead and self.announced is None):
             self.close()  # the next email must not take an old reply for its own
         result = transaction_from(phase, reply, judgement, refusals)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from math import inf
 from typing import TYPE_CHECKING
 
+from ..domain.delivery.session_refusal import refusal_in_a_row
 from ..domain.delivery.transaction import Envelope, Transaction, Verdict
 from .client import Client
 from .no_reply_yet import NoReplyYet
 from .session import TLSSession
+from .session_limits import Taught
 from .transaction_result import addressed
 
 if TYPE_CHECKING:
@@ -21,24 +24,38 @@ if TYPE_CHECKING:
 EHLO_SECONDS = 10.0
 """Seconds for which a server is assumed to offer no more than its EHLO said."""
 
+NO_CURE = 60.0
+"""Seconds for which refusals in a row are the emails' own, after a new session changed nothing."""
+
 
 class Connection:
     """Sends emails over one connection at a time, for one thread. Network errors become verdicts.
 
-    A connection lives for `connection_emails` emails or `connection_seconds`, and belongs to the
-    process that opened it: after a fork the child opens its own.
+    A connection lives for `connection_emails` emails or `connection_seconds`, or for as many emails
+    as the server takes over a session. It belongs to the process that opened it: after a fork the
+    child opens its own.
     """
 
     def __init__(
-        self, server: ServerSettings, *, clock: Callable[[], float] = time.monotonic
+        self,
+        server: ServerSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        taught: Taught | None = None,
     ) -> None:
+        """`taught` is shared by the connections of a process to the same server."""
         self._server = server
         self._clock = clock
+        self._taught = taught or Taught()
         self._client: Client | None = None
         self._process = os.getpid()
         self._opened = 0.0
         self._emails = 0
+        self._most: float = server.connection_emails  # emails over this session
         self._was_used = False  # an email went over it, or it has been idle
+        self._refusal: str | None = None  # what the last email met over this session
+        self._is_repeated = False  # the email before it met the same
+        self._cures_from = 0.0  # on our clock: earlier no new session is tried as a cure
         self._progress: Callable[[], object] = lambda: None
         self._goes_on: Callable[[], bool] = lambda: True
         self._stays: Callable[[], bool] = lambda: True
@@ -74,7 +91,7 @@ class Connection:
             self._client is not None
             and self._client.ready
             and self._process == os.getpid()
-            and self._emails < self._server.connection_emails
+            and self._emails < self._most
             and self._age() < self._server.connection_seconds
         )
 
@@ -102,10 +119,12 @@ class Connection:
         A server may close an idle connection at any time (RFC 5321 §3.8). Where a kept one turns
         out to be closed before MAIL was answered, the email goes once over a new one. The same is
         done where an older connection lacks what the email needs: the server may offer it by now.
+        It is done where the server says that it refuses only the session, and where the email meets
+        the same refusal as the one before it. A refusal takes nothing, so nothing goes twice.
 
         Raises NoReplyYet as `Client.transact` does. The next email then goes over a new connection.
         """
-        client = self._reusable()
+        client, tried = self._with_room(envelope), None
         while True:
             is_kept = client is not None
             if client is None:
@@ -115,16 +134,37 @@ class Connection:
                 client = opened
             self._was_used = self._emails > 0 or self._was_used or client.has_rested
             self._emails += 1
-            ahead = following if self._emails < self._server.connection_emails else None
+            ahead = following if self._emails < self._most else None
             try:
                 result = client.transact(envelope, content, fence, ahead)
             except NoReplyYet:
                 self._client = None  # whoever waits for the reply has it now
                 raise
-            if not (is_kept and client.stale and self._may_be_outdated(result)):
+            if result.verdict is Verdict.SENT:
+                self._refusal = None
+                return result
+            self._learn(client, result, tried)
+            is_outdated = client.stale and self._may_be_outdated(result)
+            if not (is_kept and (is_outdated or self._is_repeated)):
                 return result
             self.close()
-            client = None
+            client, tried = None, self._refusal
+
+    def _learn(self, client: Client, result: Transaction, tried: str | None) -> None:
+        """Note what a result says of the session. `tried` is what a new one was to cure, or None.
+
+        A refusal that two emails in a row met over this session may be the session's. Where it was
+        not, no new session is tried for the next `NO_CURE` seconds.
+        """
+        if client.is_spent and self._emails > 1:
+            self._taught.note(self._emails - 1, self._clock())
+        before, self._refusal = self._refusal, refusal_in_a_row(result)
+        if self._refusal is None:
+            self._is_repeated = False
+            return
+        if self._refusal == tried:
+            self._cures_from = self._clock() + NO_CURE
+        self._is_repeated = self._refusal == before and self._clock() >= self._cures_from
 
     def _may_be_outdated(self, result: Transaction) -> bool:
         """Whether the server may by now take what this connection did not."""
@@ -155,6 +195,14 @@ class Connection:
             # QUIT over the parent's socket would end the parent's session.
             client.close()
 
+    def _with_room(self, envelope: Envelope) -> Client | None:
+        """Return the reusable client if a new session would take no more of the recipients."""
+        client = self._reusable()
+        if client is None or client.has_room(envelope):
+            return client
+        self.close()
+        return None
+
     def _reusable(self) -> Client | None:
         """Return the open client if this process may still use it; close any other one."""
         client = self._client
@@ -173,6 +221,10 @@ class Connection:
             return halt
         self._client, self._process = client, os.getpid()
         self._opened, self._emails, self._was_used = self._clock(), 0, False
+        self._refusal = None
+        offered = client.limits.emails if client.limits is not None else inf
+        taught = self._taught.emails(self._opened)
+        self._most = min(self._server.connection_emails, offered, taught)
         return client
 
 

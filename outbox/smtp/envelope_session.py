@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from ..domain.delivery.reply_table import Event, is_out_of_step, judge
 from ..domain.delivery.transaction import Phase, Verdict
+from ..domain.header.address import domain_of
 from .command import CommandError, command, envelope_lines, lacking
 from .reply_reader import NoReply
 from .session import Session
 from .session_errors import Unwanted
+from .session_limits import Limits, offered
 
 if TYPE_CHECKING:
-    from ..domain.delivery.transaction import Envelope
+    from ..domain.delivery.transaction import Envelope, Transaction
     from .transaction_result import RecipientRefusals
 
 GROUP = 50
@@ -36,7 +38,35 @@ class EnvelopeSession(Session):
     announced: Envelope | None = None
     """The email whose commands are in flight: no other email can come next on this connection."""
 
+    limits: Limits | None = None
+    """What the server's EHLO says of the session's limits; None where it says nothing."""
+
     _had_rested = False  # before MAIL's reply came
+    _domains: frozenset[str] = frozenset()  # of the session's recipients; kept where it is limited
+
+    def open(self) -> Transaction | None:
+        """Make the session ready for emails, as `Session.open` does; note what it takes."""
+        halt = super().open()
+        self.limits = offered(self.esmtp_features)
+        return halt
+
+    def has_room(self, envelope: Envelope) -> bool:
+        """Return whether this session takes as many of the recipients at once as a new one."""
+        return self.limits is None or self._room(envelope) >= self.limits.room(envelope.recipients)
+
+    def _room(self, envelope: Envelope) -> int:
+        """Return how many of the recipients, from the first on, the next transaction names."""
+        if self.limits is None:
+            return len(envelope.recipients)
+        return self.limits.room(envelope.recipients, self._domains)
+
+    def _name(self, envelope: Envelope) -> int:
+        """Return `_room`, and note that these recipients are named in this session."""
+        if self.limits is None:  # as with almost every server
+            return len(envelope.recipients)
+        room = self._room(envelope)
+        self._domains |= frozenset(map(domain_of, envelope.recipients[:room]))
+        return room
 
     def was_left(self) -> bool:
         """Whether the server has ended the session since its last reply, or said what nobody asked.
@@ -50,7 +80,7 @@ class EnvelopeSession(Session):
 
     def _start(self, envelope: Envelope, size: int, refusals: RecipientRefusals) -> None:
         """Send MAIL, RCPT and DATA, in groups where the server allows it, up to DATA's 354."""
-        last = len(envelope.recipients) + 1  # the place of DATA, behind MAIL and the recipients
+        last = refusals.room + 1  # the place of DATA, behind MAIL and the recipients
         if self.announced is envelope or self.announced == envelope:
             self.announced = None
             if self._may_be_gone():
@@ -60,7 +90,7 @@ class EnvelopeSession(Session):
             return
         if self.announced is not None:
             self.close()  # the server waits for another email's content
-        lines = [*self._lines(envelope, size), DATA]
+        lines = [*self._lines(envelope, size)[:last], DATA]
         length = GROUP if "pipelining" in self.esmtp_features else 1
         start = 0
         while start <= last and not (start == last and refusals.everybody):

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .session_errors import Unwanted
 
 
+_NO_ROOM = Reply(code=0, text="one transaction takes no more recipients: the server's LIMITS")
+
 _CLOSING = 421
 """The server ends the session with it (RFC 5321 §3.8): no other recipient can be named."""
 
@@ -29,10 +31,15 @@ _CLOSING = 421
 class RecipientRefusals:
     """One email's recipients that were refused, put off or left individually, by their place."""
 
-    __slots__ = ("accepted", "envelope", "halted", "results", "retry_after", "too_many")
+    __slots__ = (
+        "accepted", "envelope", "halted", "is_part", "results", "retry_after", "room", "too_many",
+    )  # fmt: skip
 
-    def __init__(self, envelope: Envelope) -> None:
+    def __init__(self, envelope: Envelope, room: int) -> None:
+        """`room` is how many recipients, from the first on, this transaction names."""
         self.envelope = envelope
+        self.room = room
+        self.is_part = room < len(envelope.recipients)
         self.accepted = 0  # recipients; not counted where all replies are good
         self.halted: Unwanted | None = None  # the first refusal that may be the server's own
         self.results: dict[int, RecipientResult] = {}
@@ -41,8 +48,13 @@ class RecipientRefusals:
 
     @property
     def everybody(self) -> bool:
-        """Whether no recipient is left."""
-        return len(self.results) == len(self.envelope.recipients)
+        """Whether no recipient is left of those that this transaction names."""
+        return len(self.results) == self.room
+
+    @property
+    def go_on(self) -> bool:
+        """Whether recipients are left to the next transaction."""
+        return self.is_part or self.too_many is not None
 
     def add(self, place: int, refusal: Unwanted, judgement: Judgement) -> bool:
         """Note one recipient's refusal; return False if it ends the dialogue for all of them.
@@ -64,8 +76,13 @@ class RecipientRefusals:
 
     def leave(self, start: int) -> None:
         """Leave the recipients from this place on to the next transaction."""
-        for place in range(start, len(self.envelope.recipients)):
+        for place in range(start, self.room):
             self._note(place, Verdict.NEXT, self.too_many or Reply(code=0))
+
+    def leave_unnamed(self) -> None:
+        """Leave those that this transaction does not name to the next one, now that it is over."""
+        for place in range(self.room, len(self.envelope.recipients)):
+            self._note(place, Verdict.NEXT, _NO_ROOM)
 
     def _note(self, place: int, verdict: Verdict, reply: Reply) -> None:
         address = self.envelope.recipients[place]
@@ -79,8 +96,11 @@ def transaction_from(
 
     A verdict that judges no recipient, such as HALT or SUSPECT, leaves them only refusals for good.
     """
-    if refusals.results and judgement.verdict in NOBODY:
-        return _ended_early(phase, reply, judgement, refusals)
+    if judgement.verdict in NOBODY:
+        if refusals.results:
+            return _ended_early(phase, reply, judgement, refusals)
+    elif refusals.is_part and phase is not Phase.MAIL:  # there the reply is to the whole email
+        refusals.leave_unnamed()
     return _with_own(phase, reply, judgement, refusals, refusals.results)
 
 
@@ -134,12 +154,14 @@ def _with_own(
 
 def all_refused(refusals: RecipientRefusals) -> Transaction:
     """Return the transaction of an email with no recipient left: RETRY if one was put off."""
+    refusals.leave_unnamed()
     results = tuple(refusals.results[place] for place in sorted(refusals.results))
-    put_off = [result for result in results if result.verdict is not Verdict.FAIL]
+    named = results[: refusals.room]
+    put_off = [result for result in named if result.verdict is not Verdict.FAIL]
     return Transaction(
         verdict=Verdict.RETRY if put_off else Verdict.FAIL,
         phase=Phase.RCPT,
-        reply=(put_off or results)[0].reply,
+        reply=(put_off or named)[0].reply,
         recipients=results,
         retry_after=refusals.retry_after,
     )

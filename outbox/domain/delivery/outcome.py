@@ -10,7 +10,7 @@ from ..config.settings import OnUnknown
 from ..scheduling import backoff
 from ..values import value_type
 from .status import Status, end_status
-from .transaction import RecipientResult, Reply, Transaction, Verdict
+from .transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 
 MAX_UNKNOWN = 3
 """An email ends `unknown` when it is in doubt for the third time: it is resent at most twice."""
@@ -112,7 +112,9 @@ def decide_outcome(
         unknown_total=state.unknown_count if RecipientStatus.UNKNOWN in reached else 0,
         recipients=recipients,
     )
-    if Verdict.NEXT in verdicts and result.verdict is Verdict.SENT:
+    # At RCPT those were judged whom the transaction named, and they were all refused.
+    goes_on = result.verdict is Verdict.SENT or result.phase is Phase.RCPT
+    if Verdict.NEXT in verdicts and goes_on:
         return replace(common, status=Status.SENDING, again=True, attempts_added=0)
     if Verdict.UNKNOWN in verdicts:
         return _doubt(state, common, random)

@@ -189,7 +189,8 @@ def refusal_of(result: Transaction) -> str | None:
     elif result.verdict not in _REFUSED or not result.recipients:
         return None
     else:
-        prints = {_of_recipient(result.phase, one) for one in result.recipients}
+        named = (one for one in result.recipients if one.verdict is not Verdict.NEXT)
+        prints = {_of_recipient(result.phase, one) for one in named}
     return prints.pop() if len(prints) == 1 else None
 
 

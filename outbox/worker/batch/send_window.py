@@ -142,6 +142,7 @@ class Window:
                 continue
             if diagnosis.is_of_server:
                 self._leave_server(diagnosis)
+                self._choice.connection.close()  # it may be the session that is refused
                 break
             holds = self._sender.holds()
         for out in self._late:

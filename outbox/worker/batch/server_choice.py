@@ -140,6 +140,8 @@ class ServerChoice:
         self._taken, self.server = name, (self._servers | self._unreached)[name]
         self.connection = self._lent.enter_context(self._runtime.connections.lend(self.server))
         self.connection.report(self._progress, self._goes_on, self._stays)
+        if name == self._batch.probed:
+            self.connection.close()  # what failed may be the session: a probe has one of its own
         self._lent.callback(self.connection.rest)  # runs before we put the connection back
         if name not in self._watches:
             self._watches[name] = self._watch(name, self._batch.breakers.get(name))

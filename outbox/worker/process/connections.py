@@ -11,6 +11,7 @@ from math import inf
 from ...domain.config.servers import ServerSettings
 from ...domain.delivery.reach import Reach
 from ...smtp.connection import Connection
+from ...smtp.session_limits import Taught
 
 FAREWELLS = 4.0
 """Seconds, about, that a process takes at its end to send QUIT over all its connections."""
@@ -31,6 +32,7 @@ class Connections:
         self._clock = clock
         self._idle: dict[str, list[Connection]] = defaultdict(list)
         self._lent: dict[str, set[Connection]] = defaultdict(set)
+        self._taught: dict[str, Taught] = defaultdict(Taught)
         self._lock = threading.Lock()
 
     @contextmanager
@@ -42,7 +44,7 @@ class Connections:
         does not exceed it either.
         """
         with self._lock:
-            lent = _take_one(self._idle[server.name]) or Connection(server, clock=self._clock())
+            lent = _take_one(self._idle[server.name]) or self._new(server)
             self._lent[server.name].add(lent)
         try:
             yield lent
@@ -91,6 +93,9 @@ class Connections:
         """
         self._lock = threading.Lock()
         self._lent.clear()
+
+    def _new(self, server: ServerSettings) -> Connection:
+        return Connection(server, clock=self._clock, taught=self._taught[server.name])
 
     def _sessions(self, server: str) -> tuple[int, int]:
         """Return how many sessions are open, and how many connections batches have."""

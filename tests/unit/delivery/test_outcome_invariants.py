@@ -67,8 +67,10 @@ def cases(draw: st.DrawFn) -> tuple[EmailState, Transaction, float]:
         for address, verdict in zip(addresses, verdicts, strict=True)
     )
     after = draw(st.none() | st.floats(0, 86_400))
+    # At RCPT all whom the transaction named were refused or put off.
+    phase = Phase.RCPT if whole in OWN and draw(st.booleans()) else Phase.DOT
     result = Transaction(
-        verdict=whole, phase=Phase.DOT, reply=REPLY, recipients=recipients, retry_after=after
+        verdict=whole, phase=phase, reply=REPLY, recipients=recipients, retry_after=after
     )
     return known, result, draw(st.floats(0, 1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -246,6 +247,19 @@ def test_more_recipients_than_one_transaction_takes_go_on_at_once_uncharged() ->
     assert (found.status, found.again, found.attempts_added) == (Status.SENDING, True, 0)
     assert states(found) == "sent failed pending pending"
     assert found.delay == 0
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [([V.FAIL, V.NEXT], "failed pending"), ([V.RETRY, V.FAIL, V.NEXT], "pending failed pending")],
+)
+def test_those_whom_a_transaction_did_not_name_go_on_at_once_where_all_others_were_refused(
+    verdicts: list[Verdict], expected: str
+) -> None:
+    result = replace(transaction(*verdicts), phase=Phase.RCPT)
+    found = judge(facts(attempts=11), result)
+    assert (found.status, found.again, found.attempts_added) == (Status.SENDING, True, 0)
+    assert states(found) == expected
 
 
 def test_a_recipient_in_doubt_who_must_wait_for_the_next_transaction_stays_in_doubt() -> None:
