@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from .refusal_streak import refusal_of
-from .reply_table import without_addresses
+from .reply_words import words_of
 from .transaction import Phase, Reply, Transaction, Verdict
 
 _LIMIT = re.compile(r"too many|limit|\bmax|exceed|reached|no more|quota|count", re.IGNORECASE)
@@ -38,7 +38,7 @@ def is_of_session(phase: Phase, reply: Reply) -> bool:
     """
     if reply.code < 400:
         return False
-    text = without_addresses(reply.text)
+    text = words_of(reply.text)
     if _NEW_SESSION.search(text):
         return True
     if phase is Phase.MAIL and reply.code == 452 and _TOO_MANY_EMAILS.search(text):

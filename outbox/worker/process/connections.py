@@ -95,7 +95,7 @@ class Connections:
         self._lent.clear()
 
     def _new(self, server: ServerSettings) -> Connection:
-        return Connection(server, clock=self._clock, taught=self._taught[server.name])
+        return Connection(server, clock=self._clock(), taught=self._taught[server.name])
 
     def _sessions(self, server: str) -> tuple[int, int]:
         """Return how many sessions are open, and how many connections batches have."""
