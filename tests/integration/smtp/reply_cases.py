@@ -114,7 +114,7 @@ ENVELOPE_CASES = (
     row("MAIL closed", greeted(expect("MAIL", None), close), UNSENT, AT.MAIL, renewed=True),
     row(
         "MAIL greylisted",
-        greeted(expect("MAIL", "451 4.7.1 come back later"), serve),
+        greeted(expect("MAIL", "451 4.7.1 Greylisted, come back later"), serve),
         RETRY,
         AT.MAIL,
         retry_after=60.0,
