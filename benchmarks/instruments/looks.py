@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.ours import Ours
-from outbox.domain.scheduling.claim_plan import LaneKey, contenders, plan_claims
+from outbox.domain.scheduling.claim_plan import LaneKey
+from outbox.domain.scheduling.claim_planner import contenders, plan_claims
 from outbox.store.queries.sweep.sweep_snapshot import Snapshot, read_snapshot
 
 

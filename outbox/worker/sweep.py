@@ -8,13 +8,8 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
-from ..domain.scheduling.claim_plan import (
-    ClaimRequest,
-    LaneKey,
-    contenders,
-    next_opening,
-    plan_claims,
-)
+from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
+from ..domain.scheduling.claim_planner import contenders, next_opening, plan_claims
 from ..store.connection.database import Database
 from ..store.connection.error_codes import describe, may_be_of_a_row
 from ..store.control.forgotten_servers import note_configured
@@ -164,6 +159,7 @@ def _contenders(
         lags=snapshot.lags,
         slots=slots,
         rooms=rooms(runtime, snapshot),
+        turns=runtime.turns.last,
     )
 
 
@@ -224,9 +220,11 @@ def _planned(
         batch=runtime.settings.batch,
         window=runtime.settings.window,
         rooms=rooms(runtime, snapshot),
+        turns=runtime.turns.last,
     )
     claims = _claimed(runtime, snapshot, requests, failed)
     made = Counter((one.lane, one.priority) for one in claims)
+    runtime.turns.note(made)
     ways = {(request.lane, request.priority): request.batches for request in requests}
     return claims, {way for way, batches in ways.items() if made[way] < batches}
 

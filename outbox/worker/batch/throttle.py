@@ -21,7 +21,7 @@ from ...domain.priority import Priority
 from ...domain.scheduling.lanes import AHEAD, PermitCost, Wants
 from ...domain.scheduling.token_bucket import MARGIN, Rate
 from ...store.control.rate_limits import take
-from ...store.queries.sweep.preemption import is_urgent_active
+from ...store.queries.sweep.preemption import is_urgent_active, keeps_out
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions.release import give_back_to_lanes
 from ..capacity.claimable import Mine, gives_way
@@ -33,6 +33,9 @@ from ..together.calm import ASK_EVERY, pause_after
 PATIENCE = 2.0
 """Seconds that a window waits for its permits. They are more than `lanes.AHEAD`, so that a
 batch which was claimed shortly before its lane opens is not given back."""
+
+LOST = 0.5
+"""Seconds for which a window waits before it asks whether urgent email takes all the permits."""
 
 REST = 1.0
 """Seconds for which an email rests that came from the lane of one rate into that of another."""
@@ -61,6 +64,7 @@ class Throttle:
         """How many recipients a window may have; one email may have more."""
         self._yield_answer = _RecentAnswer(runtime.clock, after=ASK_EVERY)
         self._urgent_answer = _RecentAnswer(runtime.clock)
+        self._kept_out_answer = _RecentAnswer(runtime.clock)
 
     def permit(
         self,
@@ -83,8 +87,8 @@ class Throttle:
             charge = replace(charge, required={**charge.required, **more})
         if not charge.required and not charge.charged_anyway:
             return True
-        waited = 0.0
-        while (seconds := until_written(lambda: self._take(charge))) > 0.0:
+        waited, margin = 0.0, MARGIN
+        while (seconds := until_written(partial(self._take, charge, margin))) > 0.0:
             if waited + seconds > patience or self._must_end():
                 return False
             if not waited:
@@ -92,6 +96,8 @@ class Throttle:
             seconds = min(seconds, ASK_EVERY)
             self._pause(seconds)
             waited += seconds
+            if waited >= LOST:
+                margin = 0.0 if self._is_kept_out(beside) else MARGIN
         return True
 
     def permit_moved(self, emails: Sequence[ClaimedEmail], buckets: Mapping[str, Rate]) -> int:
@@ -124,11 +130,17 @@ class Throttle:
     def _must_end(self) -> bool:
         return shutdown.requested() or not self._holds() or self.must_yield()
 
-    def _take(self, charge: PermitCost) -> float:
+    def _take(self, charge: PermitCost, margin: float) -> float:
         if self._priority is Priority.URGENT:
             return take(self._database, charge.required, debts=charge.charged_anyway)
         wants = {**charge.required, **self._share(charge.required)}
-        return take(self._database, wants, debts=charge.charged_anyway, margin=MARGIN)
+        return take(self._database, wants, debts=charge.charged_anyway, margin=margin)
+
+    def _is_kept_out(self, beside: Mapping[str, Rate]) -> bool:
+        """Return whether urgent email without end would take each permit before this window."""
+        return self._priority is not Priority.URGENT and self._kept_out_answer.now(
+            lambda: keeps_out(self._database, self._lanes, self._way, beside)
+        )
 
     def _share(self, wants: Wants) -> Wants:
         """Return bulk's own buckets, which limit bulk to its share while urgent email is active."""

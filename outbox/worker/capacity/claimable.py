@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...domain.priority import Priority
-from ...domain.scheduling.claim_plan import InFlight, LaneKey, contenders
+from ...domain.scheduling.claim_plan import InFlight, LaneKey
+from ...domain.scheduling.claim_planner import contenders
 from ...store.queries.sweep.preemption import YieldQuestion
 from ...store.queries.sweep.sweep_snapshot import COUNTED, Snapshot, read_snapshot
 from ...store.records import Batch

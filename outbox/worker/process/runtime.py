@@ -24,6 +24,7 @@ from ...domain.delivery.reach import Reach
 from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
 from ...domain.scheduling.lanes import Lanes
+from ...domain.scheduling.turns import Turns
 from ...store.connection.database import Database
 from ...store.connection.drivers import in_memory
 from ...store.encryption.cipher import Cipher
@@ -92,6 +93,7 @@ class Runtime:
         self.reach = Reach(lambda: self.clock())
         self.connections = Connections(servers, self.reach, lambda: self.clock)
         self.low_water = LowWater(lambda: self.clock())
+        self.turns = Turns()
         self.instance = InstanceGuard(
             lambda: self.database, settings.instance, clock=lambda: self.clock()
         )

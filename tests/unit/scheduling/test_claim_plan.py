@@ -10,14 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.priority import Priority
-from outbox.domain.scheduling.claim_plan import (
-    ClaimRequest,
-    DueEmails,
-    InFlight,
-    LaneKey,
-    next_opening,
-    plan_claims,
-)
+from outbox.domain.scheduling.claim_plan import ClaimRequest, DueEmails, InFlight, LaneKey
+from outbox.domain.scheduling.claim_planner import next_opening, plan_claims
 from outbox.domain.scheduling.lanes import AHEAD, Lanes
 from outbox.domain.scheduling.token_bucket import Rate
 
@@ -109,6 +103,7 @@ def spread(
     lag: float = -1.0,
     emails: int = 20,
     rooms: Mapping[str, float] = MappingProxyType({}),
+    turns: Mapping[LaneKey, int] = MappingProxyType({}),
 ) -> dict[LaneKey, tuple[int, int]]:
     """Return the batches and their size of each lane and priority; every bucket has this lag."""
     lanes = lanes or Lanes()
@@ -121,6 +116,7 @@ def spread(
         batch=200,
         window=20,
         rooms=rooms,
+        turns=turns,
     )
     return {(s.lane, s.priority): (s.batches, s.size) for s in shares}
 

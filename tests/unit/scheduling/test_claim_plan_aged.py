@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.priority import Priority
-from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneKey, plan_claims
+from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneKey
+from outbox.domain.scheduling.claim_planner import plan_claims
 from outbox.domain.scheduling.lanes import Lanes
 from tests.unit.scheduling.test_claim_plan import B, N, U, cases, free, made, spread
 

@@ -17,13 +17,15 @@ from ....domain.delivery.breaker_timing import BreakerState
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import LaneKey
 from ....domain.scheduling.lanes import AHEAD, Lanes, route_of_lane
+from ....domain.scheduling.overdue import is_kept_out
+from ....domain.scheduling.token_bucket import Rate
 from ...connection.database import Database
 from ...control import rate_limits
 from ...control.connection_caps import full_for_now
 from ...control.lease import has_slot
 from .lane_keys import marked
 from .locked_emails import is_any_free
-from .sweep_snapshot import asks_for_a_rescue
+from .sweep_snapshot import asks_for_a_rescue, flight_of, in_flight
 from .tagged_rows import Findings, due_query, finding, lagging, now, pauses
 
 _STUCK = 0.3
@@ -71,6 +73,17 @@ def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
         finding("flight", lease.lane).where(flying).group_by(lease.lane),
         due_query(database, _URGENT),
     )
+
+
+def keeps_out(database: Database, lanes: Lanes, way: LaneKey, beside: Mapping[str, Rate]) -> bool:
+    """Return whether urgent email would take each permit before a batch: see `is_kept_out`."""
+    found = _look(database, _flying)
+    waiting = [lane for lane, age in _waiting(found, _URGENT).items() if age >= 0.0]
+    return is_kept_out(way, flight_of(found), waiting, lanes, beside)
+
+
+def _flying(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
+    return union_all(now(database), in_flight(database), due_query(database, _URGENT))
 
 
 class YieldQuestion:

@@ -115,7 +115,7 @@ def _uncounted(found: Findings, lanes: Lanes, servers: Sequence[ServerSettings])
     return Snapshot(
         due={way: DueEmails(emails=1, age=found.age(mark.due_at)) for way, mark in first.items()},
         first=first,
-        flight=_flight(found),
+        flight=flight_of(found),
         lags=lags,
         ahead=ahead,
         servers={server.name: limits.get(server.name) for server in servers},
@@ -142,7 +142,15 @@ def _lags(
     return in_use, {name: debts.get(name, inf) for name in wrong}
 
 
-def _flight(found: Findings) -> dict[LaneKey, InFlight]:
+def in_flight(database: Database) -> Select[*tuple[Any, ...]]:
+    """Return the statement for the batches that take a slot, and the emails that they claimed."""
+    lease = database.tables.lease.c
+    found = finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.emails))
+    return found.where(has_slot(database)).group_by(lease.lane, lease.priority)
+
+
+def flight_of(found: Findings) -> dict[LaneKey, InFlight]:
+    """Return what the rows of `in_flight` tell, and those of batches that wait for a reply."""
     awaited = {(row.name, Priority(row.priority)): row.number for row in found["awaited"]}
     flight = dict.fromkeys(awaited, InFlight(batches=0, emails=0)) | {
         (row.name, Priority(row.priority)): InFlight(batches=row.number, emails=int(row.emails))
@@ -181,9 +189,7 @@ def snapshot_statement(
         _any_expired(database),
         _flag("jobs", job.state == JobState.RUNNING),
         # A lease that ran out holds no slot: its worker is most likely dead.
-        finding("flight", lease.lane, lease.priority, func.count(), func.sum(lease.emails))
-        .where(has_slot(database))
-        .group_by(lease.lane, lease.priority),
+        in_flight(database),
         # But it has its connection. So has a batch that waits for the reply to a content.
         finding("awaited", lease.lane, lease.priority, func.count())
         .where(~has_slot(database), lease.server.is_not(None))

@@ -1,0 +1,33 @@
+"""Remembers in which of a process's sweeps each way was claimed last, so that lanes take turns.
+
+Nothing in the table tells that: a lease goes with its batch. Without it the lane with the oldest
+backlog would get each slot again, for as long as that backlog lasts. Each process knows its own
+claims only. So it claims from each lane once before it claims from any lane twice, and all
+processes together do so about as evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from .claim_plan import LaneKey
+
+_MOST = 10_000
+"""The most ways that are remembered. The lanes' names come from rows of any version."""
+
+
+class Turns:
+    """The number of the last sweep that claimed emails of each way; the first sweep has 1."""
+
+    def __init__(self) -> None:
+        self.last: Mapping[LaneKey, int] = {}
+        self._number = 0
+
+    def note(self, ways: Iterable[LaneKey]) -> None:
+        """Note that one sweep has claimed emails of these ways."""
+        self._number += 1
+        last = {**self.last, **dict.fromkeys(ways, self._number)}
+        if len(last) > _MOST:  # those without a turn for longest are as good as new
+            newest = sorted(last, key=last.__getitem__)[-_MOST // 2 :]
+            last = {way: last[way] for way in newest}
+        self.last = last  # in one step: another thread may plan by it now
