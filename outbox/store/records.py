@@ -78,6 +78,7 @@ class ClaimedEmail:
     merge: str | None = field(default=None, repr=False)  # as stored: values of a template
     redact: bool = False  # its body goes with the recording of its end
     traceparent: str | None = None  # as stored: the context of the request that wrote it
+    lacks_recipients: bool = False  # it is to several, and none of their rows was found
 
     @property
     def traits(self) -> Traits:
@@ -121,6 +122,7 @@ class Batch:
     ramps: Mapping[str, int] = field(default_factory=dict)  # batches allowed after an outage
     probed: str | None = None  # the server that this batch must probe
     erased: frozenset[int] = frozenset()  # emails to one person, and that one was erased
+    lacking: tuple[ClaimedEmail, ...] = ()  # they lack recipients: see `without_recipients`
 
     @property
     def route(self) -> str:

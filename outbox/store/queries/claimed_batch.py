@@ -19,8 +19,9 @@ from ...domain.delivery.transaction import Envelope
 from ...domain.header.address import suppression_key
 from ...domain.priority import Priority
 from ..connection.database import Database
-from ..connection.list_parts import parts
+from ..connection.list_parts import among, parts
 from ..connection.psycopg.binary_results import binary_results
+from ..connection.row_locks import free
 from ..control import circuit_breaker
 from ..control.barring.barred import any_erased, any_listed, barred_among
 from ..control.barring.erased import erased_among
@@ -59,9 +60,11 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch | Non
         rows = connection.execute(database.built(_emails), {"claim": token}).all()
     to_several = [row[0] for row in rows if row[1] > 1]
     several = _recipients(connection, database, token, to_several)
-    if len(several) < len(to_several):  # the others go back when the batch has ended
-        rows = [row for row in rows if row[1] == 1 or row[0] in several]
-    now = utc(shared.now)
+    now, lacking = utc(shared.now), list[ClaimedEmail]()
+    if len(several) < len(to_several):
+        lost = set(to_several) - several.keys()
+        lacking = [_lacking(row, now) for row in rows if row[0] in lost]
+        rows = [row for row in rows if row[0] not in lost]
     waiting = [_waiting(row, several.get(row[0]), now) for row in rows]
     # In most apps both lists are empty: then no recipient is looked up.
     barred = _barred(connection, database, shared, waiting)
@@ -79,6 +82,7 @@ def load(connection: Connection, database: Database, token: UUID) -> Batch | Non
         ramps=server_limits.ramps(connection, database) if shared.any_recovering else {},
         probed=next((name for name, b in breakers.items() if b.prober == token), None),
         erased=frozenset(erased),
+        lacking=tuple(lacking),
     )
 
 
@@ -167,6 +171,25 @@ def _waiting(row: Any, several: Sequence[Any] | None, now: datetime) -> ClaimedE
         redact=bool(redact),
         traceparent=traceparent,
     )
+
+
+def _lacking(row: Any, now: datetime) -> ClaimedEmail:
+    """Return an email whose recipients were not found: only the first one's address is known."""
+    return replace(_waiting(row, None, now), several=True, lacks_recipients=True)
+
+
+def without_recipients(
+    connection: Connection, database: Database, token: UUID, ids: Sequence[int]
+) -> frozenset[int]:
+    """Return which of these emails of a claim have no recipient's row, or none of this claim.
+
+    It is to be run in a transaction, and asks no replica that lags behind: a locking read is sent
+    to the primary, and then all that follows. It waits for no locked row.
+    """
+    email = database.tables.email
+    ours = select(email.c.id).where(email.c.token == token, among(database, ids))
+    connection.execute(free(ours.order_by(email.c.id), email)).all()
+    return frozenset(ids) - _recipients(connection, database, token, list(ids)).keys()
 
 
 def _recipients(

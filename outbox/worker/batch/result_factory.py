@@ -135,8 +135,11 @@ class ResultFactory:
         return self._result(out, outcome, _UNLOGGED, "")
 
     def damaged(self, out: Outgoing, server: str) -> EmailResult:
-        """Return the result of an email whose stored content is not what was enqueued: failed."""
-        reply = Reply(code=0, text="the stored content is missing or damaged")
+        """Return the result of an email of which not all is stored that was enqueued: failed."""
+        what = "recipients are missing"
+        if not out.email.lacks_recipients:
+            what = "content is missing or damaged"
+        reply = Reply(code=0, text=f"the stored {what}")
         fail = _of_all(out, Verdict.FAIL, Phase.BODY, reply)
         return self._result(out, ended_outcome(self._state(out.email), fail), fail, server)
 

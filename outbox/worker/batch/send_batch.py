@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from ...domain.counted import counted
 from ...store.control import lease
 from ...store.control.counter import bump
+from ...store.queries.claimed_batch import without_recipients
 from ...store.records import Batch
 from ...store.transitions.start import start
 from ..leases.heartbeat import Heartbeat
@@ -81,7 +84,7 @@ def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchRep
         results = Results(runtime, token, progress=progress, is_told=is_told)
         cleanup = Cleanup(runtime, token, heartbeat, results)
         with cleanup.on_error():
-            batch = return_relaned(runtime, token, batch)
+            batch = _with_lacking(runtime, token, return_relaned(runtime, token, batch))
             with ServerChoice(
                 runtime,
                 token,
@@ -100,6 +103,20 @@ def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchRep
         _pause()
     _log.debug("outbox: a batch ended: %s, %s settled", end, counted(settled, "email"))
     return BatchReport(end, settled)
+
+
+def _with_lacking(runtime: Runtime, token: UUID, batch: Batch) -> Batch:
+    """Return the batch with the emails to several whose recipients' rows are gone: they fail.
+
+    Where only a replica did not have these rows yet, the email goes back when the batch has ended.
+    """
+    if not batch.lacking:
+        return batch
+    ids = [email.id for email in batch.lacking]
+    ask = partial(without_recipients, database=runtime.database, token=token, ids=ids)
+    lost = until_written(lambda: runtime.database.run(ask))
+    lacking = [email for email in batch.lacking if email.id in lost]
+    return replace(batch, emails=(*batch.emails, *lacking))
 
 
 def _pause() -> None:

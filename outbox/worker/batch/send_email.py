@@ -55,7 +55,7 @@ class EmailSender:
         following: ClaimedEmail | None,
         at_server: AbstractContextManager[None],
     ) -> Transaction | None:
-        """Send one email over this connection; return None where its stored content is damaged.
+        """Send one email over this connection; return None where what is stored is damaged.
 
         `following` is the next email. Its envelope may leave right behind this content. What the
         server has to do is done in the context `at_server`. Raises MissingKey, and NoReplyYet as
@@ -91,6 +91,8 @@ class EmailSender:
         return restore(result, email.envelope) if added else result
 
     def _content(self, email: ClaimedEmail) -> bytes | None:
+        if email.lacks_recipients:
+            return None
         try:
             return self._contents.body(email)
         except MissingKey as lacking:

@@ -182,6 +182,23 @@ def test_a_damaged_content_fails_alone_and_is_named(
     assert "the stored content is missing or damaged" in text
 
 
+def test_an_email_whose_recipients_rows_are_gone_fails_alone_and_says_so(
+    sending: Shop, catcher: Catcher
+) -> None:
+    sending.enqueue("a@x.example")
+    hurt = sending.enqueue("b@x.example", "c@x.example").id
+    sending.enqueue("d@x.example", "e@x.example")
+    recipient = sending.tables.recipient
+    with sending.engine.begin() as connection:
+        connection.execute(sa.delete(recipient).where(recipient.c.email_id == hurt))
+    drain(sending.runtime)
+    assert sending.statuses() == ["sent", "failed", "sent"]
+    assert sorted(catcher.copies().values()) == [1, 1, 1]
+    (attempt,) = sending.rows(sending.tables.attempt, sending.tables.attempt.c.email_id == hurt)
+    assert (attempt.verdict, attempt.reply) == ("fail", "the stored recipients are missing")
+    assert sending.rows(sending.tables.lease) == []
+
+
 def spoil(shop: Shop, email_id: int, damage: str) -> None:
     """Damage the stored content of one email behind our back."""
     content = shop.tables.content

@@ -122,3 +122,19 @@ def test_of_several_recipients_nobody_is_forgotten_and_nobody_gets_a_second_copy
     drain(sending.runtime)
     assert sending.recipients(email.id) == {first: "sent", second: "sent"}
     assert set(catcher.copies().values()) == {1}
+
+
+def test_an_email_does_not_fail_whose_recipients_only_the_replica_lacks(
+    sending: Shop, catcher: Catcher
+) -> None:
+    copied(sending, "outbox_recipient")
+    email = sending.enqueue(*addresses(2))
+    with split(sending, "outbox_recipient") as on_replica:
+        (made,) = sending.claim()
+        assert send_batch(sending.runtime, made.token).settled == 0
+    assert on_replica
+    assert catcher.copies() == {}
+    sending.rescue()
+    assert sending.status(email.id) is Status.PENDING
+    assert drain(sending.runtime) == 1
+    assert set(catcher.copies().values()) == {1}
