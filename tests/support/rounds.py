@@ -95,7 +95,7 @@ class Rounds:
         for made in requests:
             for _ in range(made.batches):
                 self._flight.append(((made.lane, made.priority), made.size))
-                self._begin(self._batch(made, process))
+                self._begin(self._batch(made, int(self._random() * self.processes)))
         self.most = max(self.most, len(self._flight))
         if (seconds := next_opening(lags)) is not None and seconds < 1.0:
             self._begin(self._later(seconds, process))
@@ -106,6 +106,7 @@ class Rounds:
 
     def _batch(self, made: ClaimRequest, process: int) -> Iterator[float]:
         way, left, began, is_worth_a_sweep = (made.lane, made.priority), made.size, self.now, False
+        self._turns[process].note([way])
         while left and self.now - began <= BATCH_SECONDS:
             window = min(left, WINDOW, self.lanes.max_window(made.lane) or WINDOW)
             waited = 0.0

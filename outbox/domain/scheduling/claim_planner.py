@@ -169,8 +169,8 @@ class _ClaimPlanner:
             if len(found) >= free:
                 break
             route = route_of_lane(lane)
-            is_full = self._rates.full((lane, priority), taken)
-            if not is_full and self._has_server_room(lane, used[route]):
+            is_open = self._rates.is_left(lane, taken) and self._has_server_room(lane, used[route])
+            if is_open and self._rates.batches(lane, priority, 1):
                 found.append(lane)
                 taken.update(self.lanes.buckets(lane).keys())
                 used[route] += 1
@@ -179,23 +179,32 @@ class _ClaimPlanner:
     def blocking(self, way: LaneKey) -> frozenset[str]:
         """Return the buckets without a permit for this way, and its servers if they have no room.
 
-        Return none where the batches in flight alone fill the servers: no plan makes room.
+        It is asked when the plan is made. It returns none where the batches in flight alone fill
+        the servers: no plan makes room.
         """
         (lane, priority), route = way, route_of_lane(way[0])
         if self._flying[route] >= self.rooms.get(route, inf):
             return frozenset()
-        full = self._rates.full(way, self._taken_at_last[priority])
-        return frozenset(full if self._has_server_room(lane) else full | {room_of(lane)})
+        lacking = self._full[priority].intersection(self.lanes.buckets(lane))
+        if lane in self._loaded and not self._rates.batches(lane, priority, 1):
+            lacking = lacking.union(self.lanes.buckets(lane))  # they keep up with its rate
+        return lacking if self._has_server_room(lane) else lacking | {room_of(lane)}
 
     @cached_property
-    def _taken_at_last(self) -> dict[Priority, Counter[str]]:
-        """By priority and bucket: the permits that are taken before, when the plan is made."""
-        return {one: self._rates.taken(one, self.requests) for one in Priority}
+    def _full(self) -> dict[Priority, frozenset[str]]:
+        """By priority: the buckets without a permit after those that are taken before."""
+        return {one: self._rates.full(self._rates.taken(one, self.requests)) for one in Priority}
+
+    @cached_property
+    def _loaded(self) -> frozenset[str]:
+        """The lanes with batches in flight, of whatever priority."""
+        return frozenset(lane for lane, _ in self.flight)
 
     def _spread(self, priority: Priority) -> None:
         """Give the free slots to the lanes in which emails of this priority wait."""
         lanes = self.contenders(priority)
-        emails = self._emails(lanes, priority)
+        taken = self._rates.taken(priority, self.requests)
+        emails = self._rates.emails(lanes, priority, taken)
         wanted = {lane: self._rates.batches(lane, priority, emails[lane]) for lane in lanes}
         for lane, batches in self._dealt(wanted, priority).items():
             least = self._rates.least(lane)
@@ -206,10 +215,12 @@ class _ClaimPlanner:
         """Add one window beyond the slots where email waited too long and none is in flight."""
         if self._is_moving(priority):
             return
-        aged = (lane for lane in self._in_turn(priority) if self.due[lane, priority].age > AGED)
-        lane = next((lane for lane in aged if self._is_open(lane, priority)), None)
-        if lane is not None:
-            self._add(lane, priority, 1, self._rates.least(lane), is_beyond=True)
+        taken = self._rates.taken(priority, self.requests)
+        for lane in self._in_turn(priority):
+            is_aged = self.due[lane, priority].age > AGED
+            if is_aged and self._rates.is_left(lane, taken) and self._has_server_room(lane):
+                self._add(lane, priority, 1, self._rates.least(lane), is_beyond=True)
+                return
 
     def _go_first(self, way: LaneKey) -> None:
         """Add one window of this way: beyond the slots as in `_spread_aged`, or in a free slot."""
@@ -221,14 +232,6 @@ class _ClaimPlanner:
     def _is_moving(self, priority: Priority) -> bool:
         """Return whether email of this priority is in flight, or requested."""
         return self._running[priority] > 0 or any(m.priority is priority for m in self.requests)
-
-    def _is_open(self, lane: str, priority: Priority) -> bool:
-        """Return whether the lane's rates and its servers have room for a batch."""
-        return self._emails([lane], priority)[lane] > 0 and self._has_server_room(lane)
-
-    def _emails(self, lanes: Sequence[str], priority: Priority) -> dict[str, int]:
-        taken = self._rates.taken(priority, self.requests)
-        return self._rates.emails(lanes, priority, taken)
 
     def _in_turn(self, priority: Priority) -> list[str]:
         """Return the lanes in which emails of this priority wait, in the order of their turns."""
@@ -252,7 +255,7 @@ class _ClaimPlanner:
         """
         if (number := self.turns.get((lane, priority))) is not None:
             return number
-        return 0 if self._rates.in_use(lane) else -1
+        return 0 if self._rates.is_in_use(lane) else -1
 
     def _add(
         self, lane: str, priority: Priority, batches: int, size: int, *, is_beyond: bool = False

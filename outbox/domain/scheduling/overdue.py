@@ -32,7 +32,7 @@ def overdue(
     *,
     lanes: Lanes,
     turns: Mapping[LaneKey, int],
-    blocking: Callable[[LaneKey], Collection[str]],
+    blocking: Callable[[LaneKey], frozenset[str]],
 ) -> list[LaneKey]:
     """Return the ways of which a window is to go first; `requests` are the plan without that.
 
@@ -42,26 +42,32 @@ def overdue(
     """
     flying = {way for way, found in flight.items() if found.batches}
     moving = flying.union((made.lane, made.priority) for made in requests)
-    aged = [
+    first = min((priority for _, priority in moving), default=Priority.BULK)
+    aged = (
         way
         for way, found in due.items()
-        if found.age > AGED and way[1] is not Priority.URGENT and way not in moving
-    ]
+        if found.age > AGED and way[1] > first and way not in moving
+    )
     lacking = {way: names for way in aged if (names := blocking(way))}
     if not lacking:
         return []
     # A process that has just begun knows of no turns, but what is in flight has had one.
     last = {**dict.fromkeys(due, _NEVER), **dict.fromkeys(flying, 0), **turns}
-    use = _Use({way: last[way] for way in moving.union(due)}, moving, lanes)
+    every = frozenset[str]().union(*lacking.values())
+    use = _Use({way: last[way] for way in moving.union(due)}, moving, lanes, every)
     chosen, given = list[LaneKey](), set[str]()
+    refused = set[tuple[Priority, frozenset[str]]]()  # thousands of lanes may lack the same
     for way in sorted(lacking, key=lambda way: (last[way], -due[way].age, way)):
-        lane, priority = way
-        names = lacking[way]
+        (lane, priority), names = way, lacking[way]
+        if (priority, names) in refused or not given.isdisjoint(names):
+            continue
         # Beside urgent email that fills a rate only one batch gets permits: see `is_kept_out`.
         filled = lanes.buckets(lane).keys() & blocking((lane, Priority.URGENT))
-        if given.isdisjoint(names) and use.is_turn_of(priority, names, filled):
+        if use.is_turn_of(priority, names, filled):
             chosen.append(way)
-            given.update(names)
+            given |= names
+        else:
+            refused.add((priority, names))
     return chosen
 
 
@@ -69,17 +75,24 @@ class _Use:
     """Which priorities use each bucket and each room, and when each had its last turn there."""
 
     def __init__(
-        self, last: Mapping[LaneKey, int], moving: Collection[LaneKey], lanes: Lanes
+        self,
+        last: Mapping[LaneKey, int],
+        moving: Collection[LaneKey],
+        lanes: Lanes,
+        names: frozenset[str],
     ) -> None:
-        """`last` gives the last turn of each way, and `moving` are those in flight or requested."""
+        """`last` gives the last turn of each way, and `moving` are those in flight or requested.
+
+        Only the buckets and rooms of these `names` are looked at.
+        """
         self._moving = defaultdict[str, set[Priority]](set)
         self._last = defaultdict[tuple[str, Priority], int](lambda: _NEVER)
-        for (lane, priority), number in last.items():
-            for name in (*lanes.buckets(lane), room_of(lane)):
+        for way, number in last.items():
+            lane, priority = way
+            for name in names.intersection((*lanes.buckets(lane), room_of(lane))):
                 self._last[name, priority] = max(self._last[name, priority], number)
-        for lane, priority in moving:
-            for name in (*lanes.buckets(lane), room_of(lane)):
-                self._moving[name].add(priority)
+                if way in moving:
+                    self._moving[name].add(priority)
 
     def is_turn_of(
         self, priority: Priority, names: Collection[str], filled: Collection[str]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..priority import Priority
 from .claim_plan import ClaimRequest, DueEmails, InFlight, LaneKey
 from .lanes import HORIZON, Lanes
-from .token_bucket import SLACK, Rate
+from .token_bucket import SLACK
 
 ROUND = 20.0
 """Seconds in which all waiting lanes of a priority can have a turn, as far as their rates decide.
@@ -35,6 +35,8 @@ class Permitted:
 
     def __post_init__(self) -> None:
         self._waiting = Counter(priority for _, priority in self.due)
+        # An idle bucket has saved all its slack.
+        self._in_use = {name for name, lag in self.lags.items() if lag > -SLACK}
 
     def taken(self, priority: Priority, requests: Iterable[ClaimRequest]) -> Counter[str]:
         """Return by bucket how many claimed emails get their permits before these."""
@@ -48,16 +50,16 @@ class Permitted:
                 taken.update(dict.fromkeys(self.lanes.buckets(made.lane), emails))
         return taken
 
-    def full(self, way: LaneKey, taken: Mapping[str, int]) -> set[str]:
-        """Return the lane's buckets of which no permit is left after those that are taken.
+    def is_left(self, lane: str, taken: Mapping[str, int]) -> bool:
+        """Return whether each bucket of the lane has a permit left after those that are taken."""
+        buckets = self.lanes.buckets(lane).items()
+        return all(taken[name] < rate.within(HORIZON) for name, rate in buckets)
 
-        All of them are, if more urgent batches of the lane keep up with its rate.
-        """
-        lane, priority = way
-        buckets = self.lanes.buckets(lane)
-        if not self.batches(lane, priority, 1):
-            return {*buckets}
-        return {name for name, rate in buckets.items() if taken[name] >= rate.within(HORIZON)}
+    def full(self, taken: Mapping[str, int]) -> frozenset[str]:
+        """Return the buckets that have no permit left after those that are taken."""
+        rates = self.lanes.all_buckets
+        full = (name for name, n in taken.items() if n >= rates[name].within(HORIZON))
+        return frozenset(full)
 
     def emails(
         self, waiting: Sequence[str], priority: Priority, taken: Counter[str]
@@ -83,16 +85,18 @@ class Permitted:
     def batches(self, lane: str, priority: Priority, emails: int) -> int:
         """Return the most batches that this lane can use. A few keep up with a rate in full use."""
         batches = ceil_div(emails, self.least(lane))
-        if in_use := self.in_use(lane):
+        if self.is_in_use(lane):
+            rates = [
+                rate for name, rate in self.lanes.buckets(lane).items() if name in self._in_use
+            ]
             ahead = [self.flight.get((lane, which)) for which in _UP_TO[priority]]
-            enough = max(2, min(rate.within(_RESPONSE) for rate in in_use))
+            enough = max(2, min(rate.within(_RESPONSE) for rate in rates))
             batches = min(batches, enough - sum(found.batches for found in ahead if found))
         return max(0, batches)
 
-    def in_use(self, lane: str) -> list[Rate]:
-        """Return the lane's rates in use: an idle bucket has saved all its slack."""
-        buckets = self.lanes.buckets(lane).items()
-        return [rate for name, rate in buckets if self.lags.get(name, -SLACK) > -SLACK]
+    def is_in_use(self, lane: str) -> bool:
+        """Return whether one of the lane's rates is in use."""
+        return not self._in_use.isdisjoint(self.lanes.buckets(lane))
 
     def least(self, lane: str) -> int:
         """Return the number of emails below which a batch of this lane is not split."""

@@ -1,8 +1,8 @@
-"""Remembers in which of a process's sweeps each way was claimed last, so that lanes take turns.
+"""Remembers when a process last claimed or sent emails of each way, so that lanes take turns.
 
 Nothing in the table tells that: a lease goes with its batch. Without it the lane with the oldest
 backlog would get each slot again, for as long as that backlog lasts. Each process knows its own
-claims only. So it claims from each lane once before it claims from any lane twice, and all
+turns only. So it claims from each lane once before it claims from any lane twice, and all
 processes together do so about as evenly.
 """
 
@@ -17,14 +17,14 @@ _MOST = 10_000
 
 
 class Turns:
-    """The number of the last sweep that claimed emails of each way; the first sweep has 1."""
+    """The number of each way's last turn; the first one has 1."""
 
     def __init__(self) -> None:
         self.last: Mapping[LaneKey, int] = {}
         self._number = 0
 
     def note(self, ways: Iterable[LaneKey]) -> None:
-        """Note that one sweep has claimed emails of these ways."""
+        """Note that emails of these ways are claimed, or are sent now."""
         self._number += 1
         last = {**self.last, **dict.fromkeys(ways, self._number)}
         if len(last) > _MOST:  # those without a turn for longest are as good as new

@@ -55,6 +55,7 @@ def send_batch(runtime: Runtime, token: UUID) -> BatchReport:
             runtime.database.run(lambda connection: bump(connection, runtime.database, STALE))
             _log.info("outbox: a send task found no lease to start and changed nothing")
             return BatchReport(BatchEnd.STALE)
+        runtime.turns.note([(batch.lane, batch.priority)])  # another process may have claimed it
         return _send(runtime, token, batch, began)
 
 

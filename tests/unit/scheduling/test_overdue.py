@@ -76,7 +76,7 @@ def test_a_server_that_takes_nothing_gets_nothing() -> None:
     [
         {"lanes": LIMITED},
         {"lanes": Lanes(rate=Rate(50, 1))},
-        {"lanes": Lanes(rate=Rate(20, 60)), "most": 60.0},
+        {"lanes": Lanes(rate=Rate(20, 60)), "most": 150.0},
         {"caps": {"": 1}},
         {"caps": {"": 2}, "slots": 8},
         {"slots": 1, "processes": 1},
