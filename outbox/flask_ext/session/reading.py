@@ -113,14 +113,17 @@ def _before(_cursor: Any, statement: str, *rest: Any) -> None:
     # A connection without a session is not in `_marks`: its statements cost this one lookup.
     # Statements without a context are SQLAlchemy's own, such as a sequence's next value.
     mark = None if context is None else _marks.get(context.root_connection)
-    if mark is None or mark.wrote:
+    if mark is None or mark.had_written:
+        return
+    if mark.writes:
+        mark.had_written = True
         return
     if not mark.is_broken:
         mark.before()
         if not _reads(statement, context.dialect.name):
             mark.is_broken = True
     if mark.is_broken and _writes(statement):
-        mark.wrote = True
+        mark.wrote = mark.writes = True
 
 
 def _before_on(
@@ -215,7 +218,8 @@ def _after_rollback(session: Session) -> None:
         return
     for connection in session.info.get(_KEY, ()):
         if connection not in before and connection in _marks:
-            _marks[connection].wrote = False
+            mark = _marks[connection]
+            mark.wrote = mark.writes = mark.had_written = False
 
 
 def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:

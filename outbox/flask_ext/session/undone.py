@@ -39,10 +39,14 @@ def watch(connection: Connection) -> None:
 
 def _before_commit(session: Session) -> None:
     marks = {one: mark for one in connections(session) if (mark := mark_of(one)) is not None}
-    if any(mark.carries_emails for mark in marks.values()) and any(
-        mark.is_undone(one) for one, mark in marks.items()
-    ):
-        raise TransactionUndone(_UNDONE)
+    if not any(mark.carries_emails for mark in marks.values()):
+        return
+    for one, mark in marks.items():
+        # Another database that was only read, say for a figure, has nothing to lose. But a second
+        # phase would fail there, behind the commit of the others.
+        counts = mark.carries_emails or mark.had_written or session.twophase
+        if counts and mark.is_undone(one):
+            raise TransactionUndone(_UNDONE)
 
 
 def _refuse(connection: Connection, *_: Any) -> None:

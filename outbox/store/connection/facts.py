@@ -42,6 +42,9 @@ class Facts:
     begins_late: bool = False
     """The driver begins a transaction only at the first write. A savepoint does not count."""
 
+    begins_again: bool = False
+    """Where an error ends a transaction, the next statement begins another one."""
+
     driver_use: str = ""
     """The attribute of the driver's connection that a statement over its own cursor may change."""
 
@@ -77,6 +80,7 @@ _SQLITE = Facts(
     returning=True,
     one_writer=True,
     begins_late=True,
+    begins_again=True,
     driver_use="in_transaction",
     driver_writes="total_changes",
     is_file=True,
@@ -85,6 +89,7 @@ _SQLITE = Facts(
 _MYSQL = Facts(
     repeatable_read=True,
     streams_rows=True,
+    begins_again=True,
     driver_use="_result",
     drivers=("pymysql", "mysqldb", "cymysql"),
     extra="mysql",

@@ -20,7 +20,7 @@ class Mark:
 
     __slots__ = (
         *("_changes", "_codes", "_driver", "_facts", "_is_gone", "_state"),
-        *("carries_emails", "is_broken", "wrote"),
+        *("carries_emails", "had_written", "is_broken", "writes", "wrote"),
     )
 
     def __init__(self, connection: Connection) -> None:
@@ -28,6 +28,10 @@ class Mark:
         """Whether a statement was seen that may be more than a plain read."""
         self.wrote = False
         """Whether a statement was seen that surely writes."""
+        self.writes = False
+        """Whether the newest statement surely writes, and has not failed."""
+        self.had_written = False
+        """Whether a statement before the newest one surely wrote."""
         self.carries_emails = False
         """Whether the outbox has used the transaction."""
         self._codes: set[int | str | None] = set()  # of the errors of its statements
@@ -64,8 +68,12 @@ class Mark:
     def note_error(self, error: BaseException) -> None:
         """Note that a statement failed, and whether the transaction ended with it.
 
-        SQLite's ends at ON CONFLICT ROLLBACK, or on a full disk. Later statements begin another.
+        SQLite's ends at ON CONFLICT ROLLBACK, or on a full disk. Later statements begin another. So
+        if nothing was written before, and the app repeats the statement, nothing is missing.
         """
+        self.writes = False
+        if self._facts.begins_again and not self.had_written:
+            return
         self._codes.add(code_of(error))
         if self._facts.begins_late and self.has_written():
             self._is_gone |= not getattr(self._driver, "in_transaction", True)
@@ -73,14 +81,17 @@ class Mark:
     def is_undone(self, connection: Connection) -> bool:
         """Return whether a commit would raise nothing and keep nothing, or only the last rows.
 
-        It costs a statement at most, and that only after an error.
+        It costs a statement at most, and that only once after an error.
         """
         if connection.closed or connection.invalidated:
             return False  # SQLAlchemy itself refuses such a commit
         if self._is_gone:
             return True
         is_undone = backend_of(connection.dialect.name).is_undone
-        return is_undone is not None and is_undone(connection, self._codes)
+        if is_undone is not None and is_undone(connection, self._codes):
+            return True
+        self._codes.clear()  # say, a savepoint took the error back
+        return False
 
     def has_written(self) -> bool:
         """Return whether the driver shows that rows were written since the transaction began."""
