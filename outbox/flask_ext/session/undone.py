@@ -7,7 +7,6 @@ order is gone, and an email that came later leaves without it.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 from sqlalchemy import Connection, Dialect, event
 from sqlalchemy.engine import ExceptionContext
@@ -22,9 +21,6 @@ _UNDONE = (
     " the transaction had written: roll the session back. Where the app catches such an error and"
     " goes on, a savepoint must be round the statement (with session.begin_nested())"
 )
-
-_heard: WeakSet[Dialect] = WeakSet()
-"""The dialects, one per engine, whose errors are listened to: those that sessions use."""
 
 
 class TransactionUndone(ConfigurationError, PendingRollbackError):
@@ -66,12 +62,8 @@ def _note_error(context: ExceptionContext) -> None:
     event.listen(connection, "prepare_twophase", _refuse)
 
 
-def _after_begin(_session: Session, _transaction: Any, connection: Connection) -> None:
-    if connection.dialect not in _heard:
-        _heard.add(connection.dialect)
-        event.listen(connection.dialect, "handle_error", _note_error)
-
-
 # At the import. Later, a listener of the app's might do it, while SQLAlchemy calls all listeners.
 event.listen(Session, "before_commit", _before_commit)
-event.listen(Session, "after_begin", _after_begin)
+# SQLAlchemy calls no listener behind one that raises, as one that translates errors does. It calls
+# those of the class before an engine's, by age, and ignores `insert=True` here.
+event.listen(Dialect, "handle_error", _note_error)

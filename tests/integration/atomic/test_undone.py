@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from outbox import ConfigurationError, KeyContention
 from tests.integration.atomic.undoing import (
+    FAILURES,
     PATIENCE,
     REFUSED,
     Act,
@@ -51,6 +52,32 @@ def test_so_is_one_with_an_email_behind_the_error(shop: Shop) -> None:
         fail(shop, session)
         shop.outbox.enqueue(message(), session=session)
         refused(session)
+    stand(shop, 0)
+
+
+class Translated(Exception):
+    """An error of the app's own."""
+
+
+def translate(context: sa.engine.ExceptionContext) -> None:
+    raise Translated from context.original_exception
+
+
+@pytest.mark.databases("sqlite", "mariadb")
+@pytest.mark.parametrize("of_all_engines", [False, True])
+def test_an_error_that_a_listener_of_the_apps_translates_counts(
+    of_all_engines: bool, shop: Shop
+) -> None:
+    heard = sa.Engine if of_all_engines else shop.engine
+    sa.event.listen(heard, "handle_error", translate)
+    try:
+        with shop.session() as session:
+            place(shop, session)
+            with pytest.raises(Translated):
+                FAILURES[shop.engine.dialect.name](shop, session)
+            refused(session)
+    finally:
+        sa.event.remove(heard, "handle_error", translate)
     stand(shop, 0)
 
 
