@@ -112,8 +112,7 @@ class ConfigurationError(OutboxError):
 
     It is raised too for a session, an engine or a driver with which an email could be lost, or
     could leave without its order. Nothing was written, and the caller's transaction is usable. Only
-    where the outbox's tables are missing must it be rolled back, and where a commit raises this: an
-    error that the app caught had undone the transaction.
+    where the outbox's tables are missing must it be rolled back, and where a commit raises this.
     """
 
 

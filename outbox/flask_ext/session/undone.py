@@ -18,13 +18,17 @@ from .reading import connections, mark_of
 
 _UNDONE = (
     "an earlier statement of the session's transaction failed, and with it the database undid what"
-    " the transaction had written: roll the session back. Where the app catches such an error and"
-    " goes on, a savepoint must be round the statement (with session.begin_nested())"
+    " the transaction had written: roll the session back, and repeat the whole transaction. On"
+    " PostgreSQL a savepoint round the statement (with session.begin_nested()) takes its error"
+    " back; a deadlock of MariaDB or MySQL undoes savepoints, too"
 )
 
 
 class TransactionUndone(ConfigurationError, PendingRollbackError):
-    """The transaction has emails and can only be rolled back. SQLAlchemy's own errors count it."""
+    """The transaction has emails and can only be rolled back.
+
+    It is an error of SQLAlchemy's, too: who catches those and rolls back catches it.
+    """
 
 
 def watch(connection: Connection) -> None:
