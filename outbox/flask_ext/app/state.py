@@ -37,9 +37,9 @@ _OWN_WRITE = (
 )
 
 _COMMITTED = (
-    "the session has just committed, as in a listener of after_commit or models_committed: enqueue"
-    " before the commit, in the view or in a listener of before_commit or before_models_committed;"
-    " or enqueue with session=… of another session, and commit that one"
+    "the session has just committed, as in a listener of after_commit or models_committed: call"
+    " this before the commit, in the view or in a listener of before_commit or"
+    " before_models_committed; or call it with session=… of another session, and commit that one"
 )
 
 previewing: ContextVar[bool] = ContextVar("outbox_previewing", default=False)

@@ -54,7 +54,8 @@ def retry(
     if not left:
         return Changed(changed, doubtful)
     bare = retrying.redacted(connection, database, left, statuses)
-    over = retrying.expired(connection, database, left - bare, statuses)
+    left -= bare
+    over = retrying.expired(connection, database, left, statuses) if left else ()
     return Changed(changed, doubtful, bare, over)
 
 

@@ -226,7 +226,7 @@ def _(trial: Trial) -> None:
 @mistake(
     "an enqueue behind the commit, in a listener of after_commit or models_committed",
     exception="ConfigurationError: the session has just committed, as in a listener of after_commit"
-    " or models_committed: enqueue before the commit",
+    " or models_committed: call this before the commit",
 )
 def _(trial: Trial) -> None:
     with trial.app().app_context():
