@@ -68,7 +68,10 @@ def erase(runtime: Runtime, address: Any, scan: bool, by: Any) -> Erasure:
     for ids in pages(tally.needing):  # what they waited for may be over now
         tally.add(run_bounded(database, partial(_erase, database=database, ids=ids, address=whom)))
     run_bounded(database, lambda c: forget_in_audit(c, database, whom))
-    run_bounded(database, lambda c: forget_reasons(c, database, whom))
+    after: str | None = ""
+    while after is not None:
+        page = partial(forget_reasons, database=database, address=whom, after=after)
+        after = run_bounded(database, page)
     run_bounded(database, lambda c: forget_replies(c, database, whom))  # what came meanwhile
     if act is not None:
         result = f"{len(tally.gone)} erased, {len(tally.left)} left"

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.flask_ext.management.privacy import erase
 from outbox.store.control.circuit_breaker import trip
 from outbox.store.erasure.find import emails_of
+from outbox.store.erasure.servers import PAGE
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, message
 from tests.support.shop.traces import traces
@@ -117,6 +119,25 @@ def test_the_reason_of_another_suppressed_address_does_not_name_the_person(shop:
         "longer@corp.example": f"550 <{LONGER}>",
         "other@corp.example": "complaint",
     }
+
+
+@pytest.mark.parametrize("person", [ADA, "josé@customers.example"])
+def test_a_long_suppression_list_is_read_in_pages(person: str, shop: Shop) -> None:
+    pages = 2
+    entries = {f"{n}@corp.example": f"550 <{person}>" for n in range(pages * PAGE)}
+    shop.outbox.suppress_many(entries.items())
+    statements = list[str]()
+    engine, event = shop.runtime.database.engine, "before_cursor_execute"
+
+    def note(*arguments: Any) -> None:
+        statements.append(arguments[2])
+
+    sa.event.listen(engine, event, note)
+    shop.outbox.erase(person)
+    sa.event.remove(engine, event, note)
+    read = [each for each in statements if each.startswith("SELECT outbox_suppression.address")]
+    assert len([each for each in read if "ORDER BY outbox_suppression.address" in each]) > pages
+    assert {entry.reason for entry in shop.outbox.suppressed()} == {""}
 
 
 def test_so_it_is_for_an_address_beyond_ascii(shop: Shop) -> None:
