@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, ref
 
 from sqlalchemy import Connection, Dialect, Engine, event
 from sqlalchemy.orm import Session, SessionTransaction, SessionTransactionOrigin
@@ -115,15 +115,16 @@ def _before(_cursor: Any, statement: str, *rest: Any) -> None:
     mark = None if context is None else _marks.get(context.root_connection)
     if mark is None or mark.had_written:
         return
-    if mark.writes:
-        mark.had_written = True
+    if mark.writes is not None:
+        # A statement comes twice where it goes in batches, or where two listeners hear it.
+        mark.had_written = mark.writes() is not context
         return
     if not mark.is_broken:
         mark.before()
         if not _reads(statement, context.dialect.name):
             mark.is_broken = True
     if mark.is_broken and _writes(statement):
-        mark.wrote = mark.writes = True
+        mark.wrote, mark.writes = True, ref(context)
 
 
 def _before_on(
@@ -219,7 +220,7 @@ def _after_rollback(session: Session) -> None:
     for connection in session.info.get(_KEY, ()):
         if connection not in before and connection in _marks:
             mark = _marks[connection]
-            mark.wrote = mark.writes = mark.had_written = False
+            mark.wrote, mark.writes, mark.had_written = False, None, False
 
 
 def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:

@@ -7,6 +7,7 @@ driver's own cursor, which SQLAlchemy does not see. And an error may have undone
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 from sqlalchemy import Connection
 
@@ -28,8 +29,8 @@ class Mark:
         """Whether a statement was seen that may be more than a plain read."""
         self.wrote = False
         """Whether a statement was seen that surely writes."""
-        self.writes = False
-        """Whether the newest statement surely writes, and has not failed."""
+        self.writes: ref[object] | None = None
+        """The context of the newest statement, if it surely writes and has not failed."""
         self.had_written = False
         """Whether a statement before the newest one surely wrote."""
         self.carries_emails = False
@@ -71,7 +72,7 @@ class Mark:
         SQLite's ends at ON CONFLICT ROLLBACK, or on a full disk. Later statements begin another. So
         if nothing was written before, and the app repeats the statement, nothing is missing.
         """
-        self.writes = False
+        self.writes = None
         if self._facts.begins_again and not self.had_written:
             return
         self._codes.add(code_of(error))
