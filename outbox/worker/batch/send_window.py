@@ -52,7 +52,7 @@ class Window:
         self.todo = Todo(runtime.clock)  # to be given to this server
         self._aside: list[Outgoing] = []  # this server neither took nor judged them
         self._parked: list[Outgoing] = []  # the next server has no permits for them now
-        self._done: list[Outgoing] = []  # judged for themselves
+        self._done: dict[int, Outgoing] = {}  # judged for themselves, with no rest; by email
         self._late: list[Outgoing] = []  # their turn did not come before the window's time was up
         self._unnoted: tuple[Outgoing, Transaction] | None = None  # what is known, not yet weighed
         self._awaited: tuple[Outgoing, NoReplyYet] | None = None  # its reply may yet come
@@ -222,12 +222,12 @@ class Window:
             self._blame(out.email.id)
         result, rest = self._factory.judged(out, transaction, self._choice.server.name)
         self._results.add(result)
-        self._done.append(out)
-        if rest is not None:
-            whole = self._factory.interrupted(out, transaction, self._choice.server.name)
-            if not self._results.record_part(self._factory.give_back(rest), whole):
-                return None
-        return rest
+        if rest is None:
+            self._done[out.email.id] = out
+            return None
+        whole = self._factory.interrupted(out, transaction, self._choice.server.name)
+        is_recorded = self._results.record_part(self._factory.give_back(rest), whole)
+        return rest if is_recorded else None
 
     def _put_aside(self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis) -> None:
         """Set an email aside that the server neither took nor judged."""
@@ -244,8 +244,8 @@ class Window:
 
     def _leave_server(self, diagnosis: Diagnosis) -> None:
         """Give this server no more emails: it is to blame, or the rest is like the suspects."""
-        gone = self._results.withdraw(diagnosis.acquitted)
-        acquitted = [out for out in self._done if out.email.id in gone]
+        gone = self._results.withdraw(diagnosis.acquitted & self._done.keys())
+        acquitted = [self._done.pop(ours) for ours in list(self._done) if ours in gone]
         for out in acquitted:
             out.unjudged = Unjudged.BEHIND
         for out in self._aside:
