@@ -41,16 +41,18 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
 
     Failed emails become pending again, behind the others, unless their `lifetime` in seconds is
     over. Deferred emails keep their due time. Both get their attempt back. In the log such an
-    attempt becomes a `halt`, so that it is taken back only once. Recipients who were refused alike
-    before the server hung up are written to again, as long as their email waits. Emails that a
-    person, a purge, a new claim or a later verdict has taken meanwhile do not change. Returns how
-    many attempts were taken back.
+    attempt becomes a `halt`, so that it is taken back only once. Emails that a person, a purge, a
+    new claim or a later verdict has taken meanwhile do not change. Returns how many attempts were
+    taken back.
+
+    Recipients of an email that waits are written to again, if they were refused alike before the
+    server hung up, or in a part of the email whose rest was put aside.
     """
 
     def work(connection: Connection) -> int:
         tail = _tail(connection, database, server, refusal)
-        early = {r.email_id for r in tail if r.verdict in _NOT_JUDGED and r.recipients > 1}
-        _write_again(connection, database, refusal, early)
+        several = {row.email_id for row in tail if row.recipients > 1}
+        _write_again(connection, database, refusal, several)
         charged = [r for r in tail if r.verdict in _CHARGED and not _is_over(r, lifetime)]
         # In the order of ids, and without waiting: locked rows are passed over.
         ids = among(database, {row.email_id for row in charged})

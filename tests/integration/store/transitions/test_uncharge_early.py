@@ -87,6 +87,27 @@ def test_an_email_that_does_not_wait_any_more_is_written_to_nobody_again(
     assert list(shop.recipients(email).values()) == ["failed", "failed", rest]
 
 
+def test_who_was_refused_in_a_part_of_an_email_whose_rest_waits_is_written_to_again(
+    shop: Shop,
+) -> None:
+    judged(shop, *enqueued(shop, 1))
+    email = to_three(shop)
+    (made,) = shop.claim()
+    assert shop.start(made.token)
+    shop.open(made.token, email)
+    refused = (
+        ("a@x.example", RecipientStatus.FAILED, BLOCKED),
+        ("b@x.example", RecipientStatus.FAILED, UNKNOWN),
+    )
+    part = Outcome(status=Status.SENDING, reply=BLOCKED, recipients=refused, again=True)
+    shop.record(made.token, [entry(email, part, Verdict.FAIL, phase=Phase.RCPT, several=True)])
+    rest = Outcome(status=Status.PENDING, reply=Reply(code=0))
+    shop.record(made.token, [entry(email, rest, Verdict.HALT, several=True)])
+    assert taken_back(shop) == 2
+    assert list(shop.recipients(email).values()) == ["pending", "failed", "pending"]
+    assert charged(shop) == [("pending", 0)] * 2
+
+
 def test_a_server_that_hangs_up_on_each_email_that_it_refuses_is_found_out(shop: Shop) -> None:
     for number in range(3):
         assert not reviewed(shop, 3)

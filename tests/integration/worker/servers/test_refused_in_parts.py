@@ -61,3 +61,25 @@ def test_what_two_servers_refuse_to_everybody_goes_to_the_third_once(shops: Shop
         Motion(shop=shop).beat()
         assert halted(shop) == {"s1", "s2"}
     assert copies(*servers) == {f"r@y{number}.example": 1 for number in range(2 * NEEDED)}
+
+
+@pytest.mark.parametrize("others", [NEEDED - 1, NEEDED - 2], ids=["the part is", "the rest is"])
+def test_an_email_that_is_put_aside_goes_to_those_too_whom_its_part_was_refused_for(
+    shops: Shops, others: int
+) -> None:
+    """The one that `needed` is reached with is put aside."""
+    fine: list[str] = []
+    with SessionServer(
+        extensions=ONE_AT_A_TIME,
+        reply_to=lambda address: "250 ok" if fine else BLOCKED,
+    ) as only:
+        shop = open_shop(shops, only)
+        for number in range(others):
+            shop.enqueue(f"r@y{number}.example")
+        email = shop.enqueue("a@x.example", "b@x.example", "c@x.example")
+        motion = Motion(shop=shop)
+        motion.beat()
+        fine.append("everybody")
+        motion.until_empty()
+        assert set(shop.recipients(email.id).values()) == {"sent"}
+        assert set(copies(only).values()) == {1}
