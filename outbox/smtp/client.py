@@ -28,8 +28,8 @@ class Client(EnvelopeSession):
     Where the server offers PIPELINING (RFC 2920), an email's commands leave as a group. The next
     email's commands leave behind its content. So an email takes one round trip.
 
-    After `transact` the connection is ready for the next MAIL, or closed, or has the commands of
-    the `announced` email in flight.
+    After `transact` the connection is ready for the next MAIL, or closed, or spent, or has the
+    commands of the `announced` email in flight.
     """
 
     stale = False
@@ -37,7 +37,8 @@ class Client(EnvelopeSession):
     the server refused the session and not the email."""
 
     is_spent = False
-    """Whether the server said that its refusal is of the session: that one takes no more emails."""
+    """Whether the server said that its refusal is of the session: that one takes no more emails. It
+    is left as it is, because QUIT takes time, and the refusal is known."""
 
     _is_cut = False  # not all of the announcement has left: the connection takes no other email
 
@@ -77,7 +78,7 @@ class Client(EnvelopeSession):
                 result = all_refused(refusals)
                 replies = (one.reply for one in result.recipients)
                 self.is_spent = any(is_of_session(Phase.RCPT, reply) for reply in replies)
-                self._reset_or_leave()
+                self._reset_unless_spent()
             else:
                 ahead = None if refusals.go_on else following
                 reply = self._content(content, fence, ahead)
@@ -164,11 +165,10 @@ class Client(EnvelopeSession):
         except NoReply:  # the server cannot take it: the email gets that verdict in its own turn
             return b""
 
-    def _reset_or_leave(self) -> None:
-        """Make the session ready for the next MAIL, or end it where it is spent."""
+    def _reset_unless_spent(self) -> None:
+        """Make the session ready for the next MAIL, unless it is spent."""
         if self.is_spent:
             self.stale = True
-            self.farewell()
         else:
             self._reset()
 
@@ -189,7 +189,7 @@ class Client(EnvelopeSession):
         elif event is Event.LACKING:
             self.stale = True  # the server may have been reconfigured since its EHLO
         elif self.is_spent or phase is Phase.DATA:
-            self._reset_or_leave()
+            self._reset_unless_spent()
         if self._is_cut or (self._ahead and self.announced is None):
             self.close()  # the next email must not take an old reply for its own
         result = transaction_from(phase, reply, judgement, refusals)

@@ -113,6 +113,7 @@ class Connection:
         content: bytes,
         fence: Callable[[], bool],
         following: Envelope | None = None,
+        refused: Callable[[], object] = lambda: None,
     ) -> Transaction:
         """Send one email as `Client.transact` does; open a connection first where none is open.
 
@@ -121,6 +122,7 @@ class Connection:
         done where an older connection lacks what the email needs: the server may offer it by now.
         It is done where the server says that it refuses only the session, and where the email meets
         the same refusal as the one before it. A refusal takes nothing, so nothing goes twice.
+        `refused` is called as soon as that is known: an error that comes later leaves no doubt.
 
         Raises NoReplyYet as `Client.transact` does. The next email then goes over a new connection.
         """
@@ -145,9 +147,12 @@ class Connection:
                 return result
             self._learn(client, result, tried)
             is_outdated = client.stale and self._may_be_outdated(result)
-            if not (is_kept and (is_outdated or self._is_repeated)):
+            goes_again = is_kept and (is_outdated or self._is_repeated)
+            if goes_again or client.is_spent:
+                refused()
+                self.close()
+            if not goes_again:
                 return result
-            self.close()
             client, tried = None, self._refusal
 
     def _learn(self, client: Client, result: Transaction, tried: str | None) -> None:

@@ -38,7 +38,7 @@ class EmailSender:
         )
         self._contents.prefetch(batch.emails)
         self._alarmed: set[str] = set()  # the encryption keys whose absence is logged
-        self.touched: int | None = None  # the email whose content may have begun to leave
+        self.touched: int | None = None  # the email that may have left, as far as is known
 
     def may_send(self, email: ClaimedEmail) -> bool:
         """Return whether the lease holds and the email has not expired."""
@@ -75,12 +75,15 @@ class EmailSender:
             self.touched = email.id
             return True
 
+        def refused() -> None:
+            self.touched = None
+
         envelope, added = self._addressed(email)
         ahead = self._addressed(following)[0] if following else None
         octets = added + content if added else content
         with at_server:
             try:
-                result = connection.send(envelope, octets, may_leave, ahead)
+                result = connection.send(envelope, octets, may_leave, ahead, refused)
             except NoReplyYet as later:
                 back = later.then(lambda it: restore(it, email.envelope)) if added else later
                 raise back from None

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections import Counter
 from functools import partial
+from typing import Any
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.transaction import Verdict
 from outbox.store.control import circuit_breaker
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.client import envelope, lease_held
-from tests.support.servers.smtp.sessions import PIPELINING, PLAIN, SessionServer, more_than
+from tests.support.servers.smtp.sessions import PIPELINING, PLAIN, SessionServer, Talk, more_than
 from tests.support.shop.motion import Motion, attempts, halted, standing
 from tests.support.shop.shop import Shop, Shops, message
 
@@ -53,6 +57,43 @@ def test_a_limit_on_a_session_stops_and_charges_nobody(
         assert (server.emails, server.refused) == ([10] * 6, [0])
     assert set(attempts(shop).values()) == {60}
     assert len({to for _, to in server.taken}) == 60
+
+
+@pytest.mark.parametrize("verb", ["QUIT", "EHLO"])
+def test_an_error_between_a_refusal_and_the_next_session_leaves_no_doubt(
+    shops: Shops, verb: str
+) -> None:
+    """The soft time limit comes as Celery's prefork brings it: a signal that raises."""
+    with OutOfTime({".": f"550 {STALWART[10:]}"}, more_than(1), at=verb) as server:
+        shop = open_shop(shops, server, OUTBOX_ON_UNKNOWN="hold")
+        enqueue(shop, 3)
+        before = signal.signal(signal.SIGUSR1, raise_out_of_time)
+        try:
+            with pytest.raises(SoftTimeLimitExceeded):
+                Motion(shop=shop).beat()
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+    assert sorted(shop.statuses()) == ["pending", "pending", "sent"]
+
+
+class OutOfTime(SessionServer):
+    """Ends its client's time instead of an answer, once it has refused an email."""
+
+    def __init__(self, *args: Any, at: str) -> None:
+        super().__init__(*args)
+        self._at = at
+
+    def _reply(self, talk: Talk, verb: str, line: str) -> str:
+        if verb == self._at and self.refused:
+            client = threading.main_thread().ident
+            assert client is not None
+            signal.pthread_kill(client, signal.SIGUSR1)
+            return "421 the client has ended"
+        return super()._reply(talk, verb, line)
+
+
+def raise_out_of_time(*_: object) -> None:
+    raise SoftTimeLimitExceeded
 
 
 def test_what_one_connection_of_a_process_is_taught_the_others_know(shops: Shops) -> None:
