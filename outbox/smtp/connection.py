@@ -121,18 +121,20 @@ class Connection:
         out to be closed before MAIL was answered, the email goes once over a new one. The same is
         done where an older connection lacks what the email needs: the server may offer it by now.
         It is done where the server says that it refuses only the session, and where the email meets
-        the same refusal as the one before it. A refusal takes nothing, so nothing goes twice.
+        the same refusal as the one before it. That stands where no new session can be had: the next
+        email then opens one in its own turn. A refusal takes nothing, so nothing goes twice.
         `refused` is called as soon as that is known: an error that comes later leaves no doubt.
 
         Raises NoReplyYet as `Client.transact` does. The next email then goes over a new connection.
         """
         client, tried = self._with_room(envelope), None
+        known: Transaction | None = None  # the email's own refusal, unless a new session cures it
         while True:
             is_kept = client is not None
             if client is None:
                 opened = self._open()
                 if isinstance(opened, Transaction):
-                    return addressed(opened, envelope)
+                    return known or addressed(opened, envelope)
                 client = opened
             self._was_used = self._emails > 0 or self._was_used or client.has_rested
             self._emails += 1
@@ -154,6 +156,7 @@ class Connection:
             if not goes_again:
                 return result
             client, tried = None, self._refusal
+            known = None if is_outdated else result
 
     def _learn(self, client: Client, result: Transaction, tried: str | None) -> None:
         """Note what a result says of the session. `tried` is what a new one was to cure, or None.

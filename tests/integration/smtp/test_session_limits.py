@@ -180,3 +180,21 @@ def test_refusals_that_differ_or_have_an_email_between_them_need_no_new_session(
         send(connection, 5)
         connection.close()
     assert server.mails == [5]
+
+
+def test_a_refusal_stands_where_no_new_session_can_be_had_to_cure_it() -> None:
+    """Who judges the server is the next email, which opens a session in its own turn."""
+    with SessionServer({"RCPT": SPAM}, lambda talk: talk.number == 0) as server:
+        server.greets = lambda number: "421 too many connections" if number == 1 else "220 hello"
+        connection = Connection(server.settings())
+        assert verdicts(send(connection, 3)) == [Verdict.FAIL, Verdict.FAIL, Verdict.SENT]
+        connection.close()
+    assert server.mails == [2, 0, 1]
+
+
+def test_where_the_server_refused_the_session_the_email_waits_for_a_new_one() -> None:
+    with SessionServer({".": GODADDY}, more_than(1)) as server:
+        server.greets = lambda number: "421 too many connections" if number == 1 else "220 hello"
+        connection = Connection(server.settings())
+        assert verdicts(send(connection, 2)) == [Verdict.SENT, Verdict.HALT]
+        connection.close()

@@ -49,6 +49,7 @@ class SessionServer(ScriptedServer):
         self.taken: list[tuple[int, tuple[str, ...]]] = []
         self.refused: list[int] = []
         self.refuses = refuses
+        self.greets: Callable[[int], str] = lambda _: "220 sessions.example ESMTP"  # by session
         self._replies = replies or {}
         self._extensions = extensions
         self._reply_to = reply_to
@@ -67,8 +68,9 @@ class SessionServer(ScriptedServer):
 
     def _serve(self, dialogue: Dialogue) -> None:
         talk = Talk(next(n for n, other in enumerate(self.dialogues) if other is dialogue))
-        dialogue.say("220 sessions.example ESMTP")
-        while True:
+        greeting = self.greets(talk.number)
+        dialogue.say(greeting)
+        while greeting.startswith("220"):
             line = dialogue.line()
             verb = line.partition(" ")[0].upper()
             reply = self._reply(talk, verb, line)
