@@ -52,6 +52,7 @@ class Connection:
         self._opened = 0.0
         self._emails = 0
         self._most: float = server.connection_emails  # emails over this session
+        self._lesson: float = inf  # what a spent session took, until a new one takes the email
         self._was_used = False  # an email went over it, or it has been idle
         self._refusal: str | None = None  # what the last email met over this session
         self._is_repeated = False  # the email before it met the same
@@ -128,6 +129,7 @@ class Connection:
         Raises NoReplyYet as `Client.transact` does. The next email then goes over a new connection.
         """
         client, tried = self._with_room(envelope), None
+        self._lesson = inf
         known: Transaction | None = None  # the email's own refusal, unless a new session cures it
         while True:
             is_kept = client is not None
@@ -146,6 +148,8 @@ class Connection:
                 raise
             if result.verdict is Verdict.SENT:
                 self._refusal = None
+                if self._lesson < inf:
+                    self._taught.note(int(self._lesson), self._clock())
                 return result
             self._learn(client, result, tried)
             is_outdated = client.stale and self._may_be_outdated(result)
@@ -162,10 +166,10 @@ class Connection:
         """Note what a result says of the session. `tried` is what a new one was to cure, or None.
 
         A refusal that two emails in a row met over this session may be the session's. Where it was
-        not, no new session is tried for the next `NO_CURE` seconds.
+        not, no new session is tried for the next `NO_CURE` seconds. What a spent session took is a
+        lesson only if a new one takes the email: else the email itself may be refused so.
         """
-        if client.is_spent and self._emails > 1:
-            self._taught.note(self._emails - 1, self._clock())
+        self._lesson = self._emails - 1 if client.is_spent and self._emails > 1 else inf
         before, self._refusal = self._refusal, refusal_in_a_row(result)
         if self._refusal is None:
             self._is_repeated = False
@@ -232,7 +236,7 @@ class Connection:
         self._refusal = None
         offered = client.limits.emails if client.limits is not None else inf
         taught = self._taught.emails(self._opened)
-        self._most = min(self._server.connection_emails, offered, taught)
+        self._most = min(self._server.connection_emails, offered, taught, self._lesson)
         return client
 
 

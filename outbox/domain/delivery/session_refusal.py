@@ -14,7 +14,7 @@ from .refusal_streak import refusal_of
 from .reply_words import words_of
 from .transaction import Phase, Reply, Transaction, Verdict
 
-_LIMIT = re.compile(r"too many|limit|\bmax|exceed|reached|no more|quota|count", re.IGNORECASE)
+_LIMIT = re.compile(r"too many|limit|\bmax|exceed|reached|no more|quota|\bcount\b", re.IGNORECASE)
 _OF_SESSION = re.compile(
     r"\b(per|in|on|for|during|within|over|via|of)"
     r"( (this|the|same|current|an?|one|each|single|smtp))* (session|connection)\b"

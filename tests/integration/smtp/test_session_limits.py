@@ -119,6 +119,15 @@ def test_what_one_connection_was_taught_holds_for_all_of_the_process_and_for_an_
     assert server.refused == [0, 4]
 
 
+def test_what_a_new_session_refuses_too_teaches_nothing() -> None:
+    own = "550 5.7.1 Your quota does not allow that on this connection"
+    with SessionServer(reply_to=lambda to: own if to[:2] == "r1" else "250 ok") as server:
+        connection = Connection(server.settings())
+        assert verdicts(send(connection, 4))[2:] == [Verdict.SENT] * 2
+        connection.close()
+    assert server.mails == [2, 1, 2]
+
+
 def test_a_session_that_is_refused_ends_with_quit() -> None:
     with SessionServer({"DATA": STALWART}, more_than(1)) as server:
         connection = Connection(server.settings())

@@ -45,6 +45,9 @@ def test_words_of_the_session(said: str) -> None:
         "550 5.7.1 <max.in.session@shop.example>: limit exceeded",
         "451 4.3.0 Error in connection to the backend",
         "452 4.5.3 Too many messages",
+        "550 5.7.1 Your account may not send on this connection",
+        "550 5.7.1 Your country may not send on this connection",
+        "451 4.3.0 Error encountered on this connection",
     ],
 )
 def test_words_of_something_else(said: str) -> None:
