@@ -100,7 +100,7 @@ def not_written_yet(
 
     A result counts as written if the attempt log has it. A halt is not logged: it counts as written
     unless a rescue took its email. An email with several recipients may have another transaction of
-    the same moment in the log. So each recipient that it was accepted for must be `sent` too.
+    the same moment in the log. So each recipient that was accepted or refused must be settled so.
     """
     if not entries:
         return []
@@ -115,12 +115,12 @@ def not_written_yet(
     taken = select(email.id).where(email.unknown_token == token, among(database, ids))
     rescued = frozenset(connection.execute(taken).scalars())
 
-    reached = _reached(connection, database, entries)
+    written = _written(connection, database, entries)
 
     def is_written(entry: EmailResult) -> bool:
         if entry.verdict is Verdict.HALT:
             return entry.email_id not in rescued
-        if entry.several and not _taken(entry) <= reached:
+        if entry.several and not _settled(entry) <= written:
             return False
         moments = known[entry.email_id, entry.verdict]
         return any(abs(moment - entry.started_at) < _SLACK for moment in moments)
@@ -128,23 +128,25 @@ def not_written_yet(
     return [entry for entry in entries if not is_written(entry)]
 
 
-def _reached(
+def _written(
     connection: Connection, database: Database, entries: Sequence[EmailResult]
-) -> frozenset[tuple[int, str]]:
-    """Return the (email id, address) pairs that the table has as sent, for several recipients."""
+) -> frozenset[tuple[int, str, str]]:
+    """Return (email id, address, status) of the settled recipients that the table has."""
     table = database.tables.recipient.c
-    found: set[tuple[int, str]] = set()
+    found: set[tuple[int, str, str]] = set()
     for ids in parts(sorted({entry.email_id for entry in entries if entry.several})):
-        sent = table.email_id.in_(ids) & (table.status == RecipientStatus.SENT)
-        rows = connection.execute(select(table.email_id, table.address).where(sent))
-        found |= {(row.email_id, row.address) for row in rows}
+        settled = table.email_id.in_(ids) & table.status.in_(sorted(_SETTLED))
+        rows = connection.execute(
+            select(table.email_id, table.address, table.status).where(settled)
+        )
+        found |= {(row.email_id, row.address, row.status) for row in rows}
     return frozenset(found)
 
 
-def _taken(entry: EmailResult) -> frozenset[tuple[int, str]]:
-    """Return the (email id, address) pairs for which the server accepted this email."""
+def _settled(entry: EmailResult) -> frozenset[tuple[int, str, str]]:
+    """Return (email id, address, status) of those whom the server accepted or refused for good."""
     return frozenset(
-        (entry.email_id, address)
+        (entry.email_id, address, status)
         for address, status, _ in entry.outcome.recipients
-        if status is RecipientStatus.SENT
+        if status in _SETTLED
     )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from outbox import Status
+from outbox.domain.delivery.outcome import Outcome, RecipientStatus
+from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.shop import Shop
+from tests.support.shop.shop import Shop, entry
 
 pytestmark = pytest.mark.each_database
 
@@ -79,3 +82,18 @@ def test_the_outcomes_so_far_are_committed_before_the_rest_is_sent(
     catcher.reply_to_recipient = reply
     drain(sending.runtime)
     assert stood == [{"a@x.example": "sent", "b@x.example": "pending"}]
+
+
+def test_parts_that_are_refused_in_one_moment_are_both_recorded(shop: Shop) -> None:
+    """And each once, where the reply to its commit was lost."""
+    email = shop.enqueue("a@x.example", "b@x.example", "c@x.example")
+    made = shop.sending(email.id)
+    unknown = Reply(code=550, enhanced="5.1.1")
+    for address in ("a@x.example", "b@x.example"):
+        refused = ((address, RecipientStatus.FAILED, unknown),)
+        part = Outcome(status=Status.SENDING, reply=unknown, recipients=refused, again=True)
+        result = entry(email.id, part, Verdict.FAIL, phase=Phase.RCPT, several=True)
+        for _ in range(2):
+            shop.record(made.token, [result])
+    assert list(shop.recipients(email.id).values()) == ["failed", "failed", "pending"]
+    assert shop.count(shop.tables.attempt) == 2
