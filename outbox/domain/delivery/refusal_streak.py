@@ -110,9 +110,10 @@ class RefusalStreak:
             self._emails, self._refused, self._asked = {}, set(), set()
         if refusal is None:
             return None
-        self._emails[email] = traits()
-        has_content = result.phase is Phase.DOT
-        self._refused.add(Refused(result.recipients[0].address, content if has_content else None))
+        if email not in self._emails:  # else this is another part of it
+            self._emails[email] = traits()
+            what = content if result.phase is Phase.DOT else None
+            self._refused.add(Refused(result.recipients[0].address, what))
         is_known = self._known in (refusal, in_ascii(refusal))
         if not is_known and not are_enough(self._refused, self._needed, self._those_taken):
             return None

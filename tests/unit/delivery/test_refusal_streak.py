@@ -64,6 +64,12 @@ def test_so_many_emails_refused_alike_in_a_row_are_the_servers_fault() -> None:
     assert full.reason.startswith("every email is refused alike: rcpt: 554 5.7.1 Service")
 
 
+def test_an_email_that_goes_in_parts_counts_once() -> None:
+    streak = RefusalStreak(NEEDED)
+    parts = refusals(2 * NEEDED)
+    assert not any(streak.add(1, part, content=1, traits=traits) for part in parts)
+
+
 def test_from_the_third_refusal_on_it_is_told_what_they_have_in_common() -> None:
     streak = RefusalStreak(10)
     for n, refused in enumerate(refusals(3)):

@@ -191,7 +191,7 @@ def line_count(server: SessionServer) -> list[int]:
     return counts
 
 
-def test_a_blocklist_is_seen_as_soon_where_emails_go_in_parts(shops: Shops) -> None:
+def test_a_blocklist_is_seen_after_as_many_emails_where_they_go_in_parts(shops: Shops) -> None:
     asked: list[str] = []
 
     def block(address: str) -> str:
@@ -204,4 +204,4 @@ def test_a_blocklist_is_seen_as_soon_where_emails_go_in_parts(shops: Shops) -> N
             shop.enqueue(f"a@x{number}.example", f"b@x{number}.example")
         Motion(shop=shop).beat()
         assert halted(shop) == {shop.runtime.servers[0].name}
-    assert len(set(asked)) == 4
+    assert len({address.partition("@")[2] for address in asked}) == 4
