@@ -49,6 +49,11 @@ class KeptThreads:
         self._threads.difference_update([one for one in self._threads.copy() if not one.is_alive()])
         return True
 
+    @property
+    def count(self) -> int:
+        """How many threads go on."""
+        return sum(thread.is_alive() for thread in self._threads.copy())
+
     def wait(self, seconds: float) -> bool:
         """Wait so long for all threads; return whether all are done."""
         deadline = monotonic() + seconds

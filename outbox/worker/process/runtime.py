@@ -212,7 +212,8 @@ class Runtime:
 
         kept = (late, unrecorded, self.unended)
         if not wait_at_end(kept, is_asked=is_asked, is_away=is_away):
-            left = counted(unrecorded.count, "result is", "results are")
+            count = unrecorded.count + late.count
+            left = counted(count, "result is", "results are") if count else "the end of a batch is"
             harmless_log.warning("outbox: the process ends, and %s not recorded", left)
 
     def disconnect(self) -> None:

@@ -86,7 +86,12 @@ class Unrecorded:
 
         A thread does it. Returns False where there can be no more threads.
         """
-        return self._threads.start(partial(self._give_back, token))
+        kept = _Kept([])
+        self._kept.add(kept)
+        is_started = self._threads.start(partial(self._give_back, token, kept))
+        if not is_started:
+            self._kept.discard(kept)
+        return is_started
 
     def wait(self, seconds: float = GRACE) -> bool:
         """Wait so long for all writes before the process ends; return whether all are done.
@@ -105,9 +110,20 @@ class Unrecorded:
         """How many results wait to be written."""
         return sum(len(kept.results) for kept in self._kept.copy())
 
-    def _give_back(self, token: UUID) -> None:
-        with suppress(Exception):  # a refusal: the rescue isolates the email that causes it
-            until_written(lambda: abandon(self._database(), token))
+    def _give_back(self, token: UUID, kept: _Kept) -> None:
+        def write() -> None:
+            kept.is_told = False
+            try:
+                abandon(self._database(), token)
+            except Exception as error:
+                kept.is_told = may_be_of_a_row(error)
+                raise
+
+        try:
+            with suppress(Exception):  # a refusal: the rescue isolates the email that causes it
+                until_written(write)
+        finally:
+            self._kept.discard(kept)
 
     def _keep(
         self, token: UUID, kept: _Kept, *, gives_back: bool, is_awaited: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 from celery.signals import worker_process_shutdown
@@ -67,6 +68,25 @@ def test_a_process_of_the_pool(
     assert ("ends, and 1 result is not recorded" in caplog.text) is not waits
     assert shop.runtime.unrecorded.wait(PATIENCE)
     assert shop.status(email) is Status.SENT
+
+
+@pytest.mark.parametrize(
+    ("has_reply", "told"), [(True, "1 result is"), (False, "the end of a batch is")]
+)
+def test_the_last_line_counts_a_late_reply_too_and_no_result_where_there_is_none(
+    shop: Shop, caplog: pytest.LogCaptureFixture, has_reply: bool, told: str
+) -> None:
+    is_over = Event()
+    late, unended = shop.runtime.late_replies, shop.runtime.unended
+    with pytest.MonkeyPatch.context() as patch:
+        if has_reply:
+            patch.setattr(late, "wait", lambda _: late.count == 0)
+            assert late.start(is_over.wait)
+        else:
+            patch.setattr(unended, "wait", lambda _: False)
+        shop.runtime.wait_for_writes()
+        is_over.set()
+    assert f"ends, and {told} not recorded" in caplog.text
 
 
 @pytest.mark.parametrize("is_command", [True, False], ids=["the command", "in a process"])

@@ -155,6 +155,8 @@ def test_a_process_that_is_ended_does_not_wait_for_a_database_that_is_away(
         task.result(PATIENCE)
         left = ["sent"] * 3 + ["pending"] + ["claimed"] * 2
         wait_until(lambda: shop.statuses() == left, PATIENCE, "the results")
+        wait_until(lambda: shop.runtime.unrecorded.count == 0, PATIENCE, "no result to be left")
+        assert shop.runtime.unrecorded.is_away, "the process waits for it as long as for results"
     assert shop.runtime.unrecorded.wait(PATIENCE)
     assert is_given_back(shop, sent=3)
 
