@@ -114,7 +114,7 @@ def decide_outcome(
     )
     # At RCPT those were judged whom the transaction named, and they were all refused.
     goes_on = result.verdict is Verdict.SENT or result.phase is Phase.RCPT
-    if Verdict.NEXT in verdicts and goes_on:
+    if Verdict.NEXT in verdicts and goes_on and not result.overdue:  # each part would take as long
         return replace(common, status=Status.SENDING, again=True, attempts_added=0)
     if Verdict.UNKNOWN in verdicts:
         return _doubt(state, common, random)

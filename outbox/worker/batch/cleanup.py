@@ -121,8 +121,9 @@ class Cleanup:
             unrecorded.wait(HASTE)
             return
         write = partial(abandon, self._runtime.database, self._token)
+        ends = (lambda _: True) if in_haste else is_refusal  # no thread can start: one try
         try:
-            until_written(write, meanwhile=self._heartbeat.progress)
+            until_written(write, meanwhile=self._heartbeat.progress, ends=ends)
         except Exception as error:  # noqa: BLE001  (the batch's own error is raised)
             if not is_refusal(error):
                 unrecorded.give_back(self._token)

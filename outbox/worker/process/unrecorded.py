@@ -73,7 +73,9 @@ class Unrecorded:
             return
         wait = counted(len(results), "result waits", "results wait")
         harmless_log.info(
-            "outbox: %s to be recorded: their rows are locked, or the database is away", wait
+            "outbox: %s to be recorded by a thread: a row is locked, the database is away, or the "
+            "task has no time",
+            wait,
         )
         kept = _Kept(list(results))
         self._kept.add(kept)

@@ -140,6 +140,13 @@ def test_an_email_in_doubt_ends_sent_or_unknown(
     assert (found.crashes_added, found.unknown_total) == (crashes, unknown_count)
 
 
+def test_an_email_whose_part_took_longer_than_it_may_is_put_off_with_its_rest() -> None:
+    slow = replace(transaction(V.RETRY, V.NEXT), phase=Phase.RCPT)
+    assert judge(facts(), slow).again
+    found = judge(facts(), replace(slow, overdue=True))
+    assert (found.status, found.again, found.attempts_added) == (Status.PENDING, False, 1)
+
+
 def test_an_email_in_doubt_is_sent_again_twice_at_most() -> None:
     known, path = facts(), []
     for _ in range(MAX_UNKNOWN):

@@ -22,7 +22,8 @@ def binary_results(connection: Connection) -> AbstractContextManager[None]:
         return nullcontext()
     driver: Any = connection.connection.driver_connection
     usual, binary = _cursors()
-    return _with(driver, binary) if driver.cursor_factory is usual else nullcontext()
+    is_usual = getattr(driver, "cursor_factory", None) is usual  # a tracer's wrapper may have none
+    return _with(driver, binary) if is_usual else nullcontext()
 
 
 @contextmanager
