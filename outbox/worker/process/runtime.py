@@ -228,6 +228,7 @@ class Runtime:
         self.heartbeats.after_fork()
         self.recorder.after_fork()
         self.rounds.after_fork()
+        self.turns.after_fork()
         if "database" in self.__dict__:
             self.database.after_fork()
         self.nudge.renew_lock()

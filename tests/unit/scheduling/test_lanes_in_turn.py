@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,10 +56,34 @@ def test_of_very_many_lanes_each_takes_less() -> None:
 
 def test_turns_are_numbered_by_the_sweep() -> None:
     turns = Turns()
-    turns.note([("a", N), ("b", U)])
+    turns.note([("a", N), ("c", N), ("b", U)])
+    last = turns.last
+    assert 0 < last["b", U] < last["a", N] == last["c", N], "the most urgent has its turn first"
     turns.note([])
+    turns.note([("b", U)])
+    assert turns.last["b", U] > last["a", N]
+
+
+def test_no_thread_s_turn_is_lost() -> None:
+    turns, ways = Turns(), [(f"lane{number}", N) for number in range(2_000)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for future in [pool.submit(turns.note, [way]) for way in ways]:
+                future.result()
+    finally:
+        sys.setswitchinterval(interval)
+    assert turns.last.keys() == set(ways)
+    assert len(set(turns.last.values())) == len(ways)
+
+
+def test_the_child_of_a_fork_notes_turns_though_a_thread_of_its_parent_did() -> None:
+    turns = Turns()
+    turns._lock.acquire()
+    turns.after_fork()
     turns.note([("a", N)])
-    assert turns.last == {("a", N): 3, ("b", U): 1}
+    assert ("a", N) in turns.last
 
 
 def test_of_too_many_ways_those_are_forgotten_whose_turn_is_the_longest_ago(
