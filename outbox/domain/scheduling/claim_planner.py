@@ -223,10 +223,13 @@ class _ClaimPlanner:
                 return
 
     def _go_first(self, way: LaneKey) -> None:
-        """Add one window of this way: beyond the slots as in `_spread_aged`, or in a free slot."""
+        """Add one window of this way: beyond the slots as in `_spread_aged`, or in a free slot.
+
+        Its servers may have had one place left, which another such window has taken.
+        """
         lane, priority = way
         is_beyond = not self._is_moving(priority)
-        if is_beyond or self._free > 0:
+        if (is_beyond or self._free > 0) and self._has_server_room(lane):
             self._add(lane, priority, 1, self._rates.least(lane), is_beyond=is_beyond)
 
     def _is_moving(self, priority: Priority) -> bool:

@@ -10,6 +10,7 @@ from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneK
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.domain.scheduling.overdue import is_kept_out
 from outbox.domain.scheduling.token_bucket import Rate
+from outbox.domain.scheduling.turns import Turns
 from tests.support.rounds import Rounds
 from tests.unit.scheduling.test_claim_plan import LIMITED, B, N, U, spread
 
@@ -62,6 +63,29 @@ def test_it_takes_a_free_slot_where_email_of_its_priority_goes_elsewhere() -> No
     assert spread(due, {("", N): 1, ("news", B): 7}, slots=8, rooms=rooms) == {}
     found = spread(due, {("", N): 1, ("news", B): 6}, slots=8, rooms=rooms)
     assert found == {("", B): (1, 20)}
+
+
+def test_the_last_place_on_a_server_goes_to_one_of_two_that_lack_two_rates() -> None:
+    rates = {"a.example": Rate(10, 1), "b.example": Rate(10, 1)}
+    lanes = Lanes(routes={"": {}, "news": {}}, domains=rates)
+    due: dict[LaneKey, DueEmails | int] = {("@a.example", B): OLD, ("@b.example", B): OLD}
+    fills = {("news@a.example", N): 1, ("news@b.example", N): 1}
+    for places in 0, 1, 2:
+        found = spread(due, fills, lanes=lanes, lag=0.1, slots=8, rooms={"": places})
+        assert len(found) == places
+
+
+def test_after_a_window_that_was_claimed_with_more_urgent_email_that_has_its_turn() -> None:
+    due, turns = {**BUSY, ("", B): OLD}, Turns()
+    turns.note([("", N)])
+    both = spread(due, {("", N): 1}, lanes=LIMITED, lag=0.1, emails=8, turns=turns.last)
+    assert both == {("", N): (1, 8), ("", B): (1, 1)}
+    turns.note(both)
+    assert ("", B) not in spread(
+        due, {("", N): 2}, lanes=LIMITED, lag=0.1, emails=8, turns=turns.last
+    )
+    turns.note([("", N)])
+    assert ("", B) in spread(due, {("", N): 2}, lanes=LIMITED, lag=0.1, emails=8, turns=turns.last)
 
 
 def test_a_server_that_takes_nothing_gets_nothing() -> None:
