@@ -18,9 +18,9 @@ from outbox.domain.scheduling.claim_planner import next_opening, plan_claims
 from outbox.domain.scheduling.lanes import Lanes, route_of_lane
 from outbox.domain.scheduling.overdue import is_kept_out
 from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, lag_after, wait
-from outbox.domain.scheduling.turns import Turns
 from outbox.worker.batch.throttle import LOST, PATIENCE
 from outbox.worker.together.calm import ASK_EVERY
+from outbox.worker.together.turns import Turns
 
 BATCH, WINDOW = 50, 10
 BATCH_SECONDS = 15.0

@@ -24,7 +24,6 @@ from ...domain.delivery.reach import Reach
 from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
 from ...domain.scheduling.lanes import Lanes
-from ...domain.scheduling.turns import Turns
 from ...store.connection.database import Database
 from ...store.connection.drivers import in_memory
 from ...store.encryption.cipher import Cipher
@@ -43,6 +42,7 @@ from ..together.job_pace import JobPace
 from ..together.recorder import Recorder
 from ..together.rounds import Rounds
 from ..together.seldom import Seldom
+from ..together.turns import Turns
 from .connections import Connections
 from .kept_threads import KeptThreads, wait_at_end
 from .last_tasks import LastTasks

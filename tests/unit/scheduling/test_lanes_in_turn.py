@@ -13,7 +13,7 @@ from outbox.domain.scheduling.claim_plan import DueEmails, LaneKey
 from outbox.domain.scheduling.lanes import HORIZON, Lanes
 from outbox.domain.scheduling.permitted import ROUND
 from outbox.domain.scheduling.token_bucket import Rate
-from outbox.domain.scheduling.turns import Turns
+from outbox.worker.together.turns import Turns
 from tests.support.rounds import BATCH, Rounds
 from tests.unit.scheduling.test_claim_plan import B, N, U, spread
 
@@ -89,7 +89,7 @@ def test_the_child_of_a_fork_notes_turns_though_a_thread_of_its_parent_did() -> 
 def test_of_too_many_ways_those_are_forgotten_whose_turn_is_the_longest_ago(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("outbox.domain.scheduling.turns._MOST", 4)
+    monkeypatch.setattr("outbox.worker.together.turns._MOST", 4)
     turns = Turns()
     for name in "abcdeab":
         turns.note([(name, N)])

@@ -10,7 +10,7 @@ from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneK
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.domain.scheduling.overdue import is_kept_out
 from outbox.domain.scheduling.token_bucket import Rate
-from outbox.domain.scheduling.turns import Turns
+from outbox.worker.together.turns import Turns
 from tests.support.rounds import Rounds
 from tests.unit.scheduling.test_claim_plan import LIMITED, B, N, U, spread
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 
-from ..priority import Priority
-from .claim_plan import LaneKey
+from ...domain.priority import Priority
+from ...domain.scheduling.claim_plan import LaneKey
 
 _MOST = 10_000
 """The most ways that are remembered. The lanes' names come from rows of any version."""
