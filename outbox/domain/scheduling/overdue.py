@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from ..priority import Priority
@@ -122,28 +123,75 @@ def is_kept_out(
 ) -> bool:
     """Return whether urgent email would take each permit for which a batch of this way waits.
 
-    That is so if the urgent email in flight fills a rate, and more is `waiting` in lanes of that
-    rate. The batch then takes its permits as early as urgent email does, if no batch but it alone
-    waits beside that. All batches of one route draw on the buckets that are `beside` those of their
-    lanes.
+    That is so if urgent email has no end on one of its buckets, and no batch but this one waits
+    beside that. The batch then takes its permits as early as urgent email does. All batches of one
+    route draw on the buckets that are `beside` those of their lanes.
     """
-    own, _ = way
+    return bool(_endless(way[0], flight, waiting, lanes, beside))
 
-    def drawn(lane: str) -> Mapping[str, Rate]:
-        is_ours = route_of_lane(lane) == route_of_lane(own)
-        return {**lanes.buckets(lane), **beside} if is_ours else lanes.buckets(lane)
 
-    rates, others, urgent = drawn(own), 0, Counter[str]()
-    names = rates.keys()
+def spared(
+    way: LaneKey,
+    flight: Mapping[LaneKey, InFlight],
+    waiting: Collection[str],
+    lanes: Lanes,
+    beside: Mapping[str, Rate] = MappingProxyType({}),
+) -> Callable[[LaneKey], bool]:
+    """Return which more urgent ways a window does not give way to while it waits for permits.
+
+    They wait for the same permits, so its slot and its process would help them little. If it gave
+    way, it would do so each time that it is claimed. But to urgent email that comes to an end it
+    gives way all the same. It is asked of a window that is its whole batch. That may be one which
+    went first, and it ends after its permits.
+    """
+    drawn = partial(_drawn, way[0], lanes, beside)
+    endless, ours = _endless(way[0], flight, waiting, lanes, beside), drawn(way[0])
+
+    def is_spared(other: LaneKey) -> bool:
+        lane, priority = other
+        return not drawn(lane).isdisjoint(endless if priority is Priority.URGENT else ours)
+
+    return is_spared
+
+
+def _endless(
+    own: str,
+    flight: Mapping[LaneKey, InFlight],
+    waiting: Collection[str],
+    lanes: Lanes,
+    beside: Mapping[str, Rate],
+) -> frozenset[str]:
+    """Return the buckets of which urgent email in flight has enough, and more of it is `waiting`.
+
+    There are none where several batches that are not urgent draw on the buckets of the `own` lane.
+    """
+    drawn, urgent, others = partial(_drawn, own, lanes, beside), Counter[str](), 0
+    ours = drawn(own)
     for (lane, priority), found in flight.items():
-        shared = names & drawn(lane).keys()
         if priority is Priority.URGENT:
-            urgent.update(dict.fromkeys(shared, found.emails))
-        elif shared:
+            urgent.update(dict.fromkeys(drawn(lane), found.emails))
+        elif not ours.isdisjoint(drawn(lane)):
             others += found.batches
-    more = {name for lane in waiting for name in names & drawn(lane).keys()}
-    filled = (name for name in more if urgent[name] >= rates[name].within(HORIZON))
-    return others <= 1 and any(filled)
+    if others > 1:
+        return frozenset()
+    rates = {**lanes.buckets(own), **beside}
+    more = ours & frozenset[str]().union(*map(drawn, waiting))
+    return frozenset(name for name in more if urgent[name] >= _enough(rates[name]))
+
+
+def _enough(rate: Rate) -> int:
+    """Return from how many emails in flight on urgent email has no end, if more of it waits.
+
+    That is less than a claim takes: a window that holds a slot keeps urgent email out of it.
+    """
+    return min(rate.within(HORIZON), max(2, rate.within(HORIZON / 2)))
+
+
+def _drawn(own: str, lanes: Lanes, beside: Mapping[str, Rate], lane: str) -> frozenset[str]:
+    """Return the buckets of a lane; those `beside` are of all lanes on the route of its `own`."""
+    names = lanes.buckets(lane).keys()
+    is_ours = route_of_lane(lane) == route_of_lane(own)
+    return frozenset(names | beside.keys() if is_ours else names)
 
 
 def _up_to(priority: Priority) -> list[Priority]:

@@ -21,7 +21,7 @@ from ...domain.priority import Priority
 from ...domain.scheduling.lanes import AHEAD, PermitCost, Wants
 from ...domain.scheduling.token_bucket import MARGIN, Rate
 from ...store.control.rate_limits import take
-from ...store.queries.sweep.preemption import is_urgent_active, keeps_out
+from ...store.queries.sweep.urgent_email import is_urgent_active, keeps_out
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions.release import give_back_to_lanes
 from ..capacity.claimable import Mine, gives_way
@@ -57,11 +57,13 @@ class Throttle:
         self._lanes = runtime.lanes
         self._lane, self._priority = self._way = batch.lane, batch.priority
         self._mine = Mine.of(batch)
+        self._has_begun = False  # a window has its permits
         self._holds = holds
         self._pause = pause
         most = runtime.lanes.max_window(batch.lane)
         self.window_limit = inf if most is None else most
         """How many recipients a window may have; one email may have more."""
+        self._is_one_window = len(batch.emails) <= min(runtime.settings.window, self.window_limit)
         self._yield_answer = _RecentAnswer(runtime.clock, after=ASK_EVERY)
         self._urgent_answer = _RecentAnswer(runtime.clock)
         self._kept_out_answer = _RecentAnswer(runtime.clock)
@@ -87,6 +89,22 @@ class Throttle:
             charge = replace(charge, required={**charge.required, **more})
         if not charge.required and not charge.charged_anyway:
             return True
+        is_whole = self._is_one_window and not self._has_begun
+        try:
+            self._mine = self._mine._replace(beside=beside if is_whole else None)
+            has_permits = self._wait(charge, beside, before_wait, patience)
+        finally:
+            self._mine = self._mine._replace(beside=None)
+        self._has_begun |= has_permits
+        return has_permits
+
+    def _wait(
+        self,
+        charge: PermitCost,
+        beside: Mapping[str, Rate],
+        before_wait: Callable[[], object],
+        patience: float,
+    ) -> bool:
         waited, margin = 0.0, MARGIN
         while (seconds := until_written(partial(self._take, charge, margin))) > 0.0:
             if waited + seconds > patience or self._must_end():
@@ -138,7 +156,9 @@ class Throttle:
 
     def _is_kept_out(self, beside: Mapping[str, Rate]) -> bool:
         """Return whether urgent email without end would take each permit before this window."""
-        return self._priority is not Priority.URGENT and self._kept_out_answer.now(
+        if self._priority is Priority.URGENT or not self._runtime.calm.has_urgent:
+            return False
+        return self._kept_out_answer.now(
             lambda: keeps_out(self._database, self._lanes, self._way, beside)
         )
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from ...domain.priority import Priority
 from ...domain.scheduling.claim_plan import InFlight, LaneKey
 from ...domain.scheduling.claim_planner import contenders
-from ...store.queries.sweep.preemption import YieldQuestion
+from ...domain.scheduling.overdue import spared
+from ...domain.scheduling.token_bucket import Rate
+from ...store.queries.sweep.preemption import AskSpared, YieldQuestion, spares_none
 from ...store.queries.sweep.sweep_snapshot import COUNTED, Snapshot, read_snapshot
 from ...store.records import Batch
 from ..process.runtime import Runtime
@@ -23,6 +25,8 @@ class Mine(NamedTuple):
     lane: str
     priority: Priority
     emails: int
+    beside: Mapping[str, Rate] | None = None
+    """Of a window that waits for permits, and is its whole batch: the buckets beside its lane's."""
 
     @classmethod
     def of(cls, batch: Batch) -> Mine:
@@ -96,10 +100,21 @@ def gives_way(runtime: Runtime, mine: Mine | None = None) -> Answer:
     """Return whether a batch, or other work, gives way to more urgent email."""
     priority = Priority.BULK if mine is None else mine.priority
     plan = Claimable(runtime, mine, [one for one in Priority if one < priority])
-    question = YieldQuestion(runtime.database, runtime.lanes, runtime.routes, plan)
+    spares = _spares(runtime, mine)
+    question = YieldQuestion(runtime.database, runtime.lanes, runtime.routes, plan, spares)
     is_bulk = mine is not None and priority is Priority.BULK
     ask = question.bulk_yields if is_bulk else question.yields_to_urgent
-    return Answer(ask(slots=runtime.slots()), not plan.was_asked)
+    yields = ask(slots=runtime.slots())
+    runtime.calm.has_urgent = question.has_urgent
+    return Answer(yields, not plan.was_asked and not question.has_spared)
+
+
+def _spares(runtime: Runtime, mine: Mine | None) -> AskSpared:
+    """Return the function that tells which ways this batch does not give way to."""
+    if mine is None or mine.beside is None:
+        return spares_none
+    way = (mine.lane, mine.priority)
+    return partial(spared, way, lanes=runtime.lanes, beside=mine.beside)
 
 
 def are_left(runtime: Runtime, mine: Mine | None = None) -> bool:

@@ -33,6 +33,8 @@ class Calm:
         self._clock = clock
         self._until = 0.0  # no email waits for which any batch could give way
         self._ways_until = dict[LaneKey, float]()  # none for which a batch of this way could
+        self.has_urgent = True
+        """Whether urgent email was due or in flight when a batch asked last, if any has asked."""
 
     def holds(self, way: LaneKey) -> bool:
         """Return whether a batch of this way need not ask now."""

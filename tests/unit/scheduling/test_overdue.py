@@ -8,7 +8,7 @@ import pytest
 
 from outbox.domain.scheduling.claim_plan import AGED, DueEmails, InFlight, LaneKey
 from outbox.domain.scheduling.lanes import Lanes
-from outbox.domain.scheduling.overdue import is_kept_out
+from outbox.domain.scheduling.overdue import is_kept_out, spared
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.worker.together.turns import Turns
 from tests.support.rounds import Rounds
@@ -100,19 +100,33 @@ def test_a_server_that_takes_nothing_gets_nothing() -> None:
     [
         {"lanes": LIMITED},
         {"lanes": Lanes(rate=Rate(50, 1))},
-        {"lanes": Lanes(rate=Rate(20, 60)), "most": 150.0},
+        {"lanes": Lanes(rate=Rate(20, 60)), "most": 240.0},
         {"caps": {"": 1}},
         {"caps": {"": 2}, "slots": 8},
         {"slots": 1, "processes": 1},
         {},
+        {"lanes": LIMITED, "slots": 1, "processes": 1},
+        {"lanes": Lanes(rate=Rate(100, 60)), "slots": 1, "processes": 1},
+        {"lanes": Lanes(rate=Rate(20, 1)), "slots": 2, "processes": 2},
     ],
-    ids=["8 a second", "50 a second", "20 a minute", "a cap of 1", "a cap of 2", "a slot", "slots"],
+    ids=[
+        "8 a second",
+        "50 a second",
+        "20 a minute",
+        "a cap of 1",
+        "a cap of 2",
+        "a slot",
+        "slots",
+        "8 a second and a slot",
+        "100 a minute and a slot",
+        "20 a second and 2 slots",
+    ],
 )
 def test_beside_urgent_email_without_end_some_of_the_rest_goes(
     shop: dict[str, Any], seed: int
 ) -> None:
     """And of the urgent email at least as much goes as of both others together."""
-    shop = {"slots": 4, "processes": 4, "most": 40.0, **shop}
+    shop = {"slots": 4, "processes": 4, "most": 60.0, **shop}
     most = shop.pop("most")
     rounds = Rounds(ways=dict.fromkeys([("", U), ("", N), ("", B)], AGED), seed=seed, **shop)
     rounds.play(300.0)
@@ -121,6 +135,15 @@ def test_beside_urgent_email_without_end_some_of_the_rest_goes(
     urgent, rest = (sum(len(rounds.sent["", one]) for one in some) for some in ((U,), (N, B)))
     if rounds.caps or rounds.lanes.rate:  # what goes beyond the slots takes nothing away
         assert urgent >= 0.8 * rest
+
+
+@pytest.mark.parametrize("rate", [Rate(8, 1), Rate(2, 1), Rate(100, 60), Rate(20, 60)], ids=str)
+def test_one_process_sends_old_bulk_behind_normal_email_at_any_rate(rate: Rate) -> None:
+    ways = {("", N): AGED, ("", B): AGED}
+    shop = Rounds(ways=ways, lanes=Lanes(rate=rate), slots=1, processes=1)
+    shop.play(300.0)
+    assert shop.longest_wait(("", B)) <= max(30.0, 20 * rate.interval)
+    assert len(shop.sent["", N]) >= 0.8 * len(shop.sent["", B])
 
 
 def test_email_of_a_domain_whose_rate_urgent_email_uses_up_goes_beside_other_email() -> None:
@@ -158,10 +181,28 @@ def test_only_the_one_batch_beside_urgent_email_without_end_is_kept_out() -> Non
 
 
 def test_urgent_email_that_comes_to_an_end_keeps_nobody_out() -> None:
-    assert not is_kept_out(("", N), flight(u=(2, 19), n=(1, 1)), [""], ROUTES)
+    assert not is_kept_out(("", N), flight(u=(2, 9), n=(1, 1)), [""], ROUTES)
     assert not is_kept_out(("", N), flight(u=(2, 20), n=(1, 1)), [], ROUTES)
     assert not is_kept_out(("", N), flight(u=(2, 20), n=(1, 1)), ["other"], ROUTES)
     assert not is_kept_out(("other", N), flight(u=(2, 20), other=(1, 1)), [""], ROUTES)
+
+
+def test_a_window_that_waits_for_permits_does_not_give_way_to_urgent_email_without_end() -> None:
+    own = (1, 1)
+    spares = spared(("", N), flight(u=(1, 10), n=own), [""], ROUTES)
+    assert spares(("", U))
+    assert not spares(("other", U)), "it may go at once"
+    for urgent, waiting in (9, [""]), (10, []), (10, ["other"]):
+        assert not spared(("", N), flight(u=(1, urgent), n=own), waiting, ROUTES)(("", U))
+    assert not spared(("", N), flight(u=(1, 10), n=own, b=own), [""], ROUTES)(("", U))
+
+
+def test_nor_does_bulk_give_way_to_normal_email_that_waits_for_the_same_permits() -> None:
+    spares = spared(("", B), {}, [], ROUTES)
+    assert spares(("", N))
+    assert not spares(("other", N))
+    assert not spares(("", U))
+    assert spared(("other", B), {}, [], ROUTES, {"server:a": Rate(1, 1)})(("other", N))
 
 
 def test_a_server_s_own_rate_counts_for_all_lanes_of_its_route() -> None:

@@ -15,10 +15,8 @@ from sqlalchemy import ColumnElement, CompoundSelect, Select, func, union_all
 from ....domain.config.routing import Routes
 from ....domain.delivery.breaker_timing import BreakerState
 from ....domain.priority import Priority
-from ....domain.scheduling.claim_plan import LaneKey
+from ....domain.scheduling.claim_plan import InFlight, LaneKey
 from ....domain.scheduling.lanes import AHEAD, Lanes, route_of_lane
-from ....domain.scheduling.overdue import is_kept_out
-from ....domain.scheduling.token_bucket import Rate
 from ...connection.database import Database
 from ...control import rate_limits
 from ...control.connection_caps import full_for_now
@@ -38,9 +36,6 @@ _LEFT = 2.0
 """Seconds after which due email stays unclaimed, or a batch unstarted, only where no process is
 free."""
 
-_LONG = 1.0
-"""Seconds after which due email is active only if no other transaction has locked it."""
-
 _URGENT = Priority.URGENT
 
 AskClaimable = Callable[[Set[LaneKey]], Collection[LaneKey]]
@@ -51,39 +46,15 @@ is given. It is asked only where email waits: its rate may be in flight already,
 _MOST_ASKED = 3
 """How often it is asked at most, where other transactions have locked the emails of its answer."""
 
-
-def is_urgent_active(database: Database, lanes: Lanes, lane: str) -> bool:
-    """Return whether urgent email that shares a bucket with this lane is due or in flight."""
-    found = _look(database, _stirring)
-    if any(lanes.share_a_bucket(lane, row.name) for row in found["flight"]):
-        return True
-    waiting = _waiting(found, _URGENT).items()
-    ages = {name: age for name, age in waiting if lanes.share_a_bucket(lane, name)}
-    # Bulk only slows down for it, so most often nothing needs to be asked, and nothing is locked.
-    if any(0.0 <= age < _LONG for age in ages.values()):
-        return True
-    return _is_any_due(database, ages, _URGENT, 0.0)
+Spares = Callable[[LaneKey], bool]
+AskSpared = Callable[[Mapping[LaneKey, InFlight], Collection[str]], Spares]
+"""Returns to which ways the batch that asks does not give way while it waits for its permits. It is
+given what is in flight, and the lanes in which urgent email is due. See `overdue.spared`."""
 
 
-def _stirring(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
-    lease = database.tables.lease.c
-    flying = (lease.priority == int(_URGENT)) & has_slot(database)
-    return union_all(
-        now(database),
-        finding("flight", lease.lane).where(flying).group_by(lease.lane),
-        due_query(database, _URGENT),
-    )
-
-
-def keeps_out(database: Database, lanes: Lanes, way: LaneKey, beside: Mapping[str, Rate]) -> bool:
-    """Return whether urgent email would take each permit before a batch: see `is_kept_out`."""
-    found = _look(database, _flying)
-    waiting = [lane for lane, age in _waiting(found, _URGENT).items() if age >= 0.0]
-    return is_kept_out(way, flight_of(found), waiting, lanes, beside)
-
-
-def _flying(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
-    return union_all(now(database), in_flight(database), due_query(database, _URGENT))
+def spares_none(*_: object) -> Spares:
+    """Return that the batch gives way to all more urgent ways."""
+    return lambda _: False
 
 
 class YieldQuestion:
@@ -94,12 +65,22 @@ class YieldQuestion:
     """
 
     def __init__(
-        self, database: Database, lanes: Lanes, routes: Routes, claimable: AskClaimable
+        self,
+        database: Database,
+        lanes: Lanes,
+        routes: Routes,
+        claimable: AskClaimable,
+        spares: AskSpared = spares_none,
     ) -> None:
         self._database = database
         self._lanes = lanes
         self._routes = routes
         self._claimable = claimable
+        self._spares = spares
+        self.has_spared = False
+        """Whether other email waits to which another batch might have to give way."""
+        self.has_urgent = False
+        """Whether any urgent email was due or in flight."""
 
     def yields_to_urgent(self, *, slots: int) -> bool:
         """Return whether urgent email could go, but lacks a free slot or a process to claim it.
@@ -110,7 +91,7 @@ class YieldQuestion:
         Every batch also gives way if urgent email stays unclaimed although a slot is free. Then
         every process is busy, and none is left to sweep.
         """
-        return self._urgent_lacks(_look(self._database, _waits), slots)
+        return self._urgent_lacks(look(self._database, _waits), slots)
 
     def bulk_yields(self, *, slots: int) -> bool:
         """Return whether bulk gives way: to urgent email as above, or to normal email.
@@ -118,16 +99,19 @@ class YieldQuestion:
         Normal email lacks a place only while no batch but bulk goes on: it needs one slot that is
         free, and one process. So bulk may take all of them while nothing else waits.
         """
-        found = _look(self._database, _waits_for_bulk)
+        found = look(self._database, _waits_for_bulk)
         if self._urgent_lacks(found, slots):
             return True
         if _number(found, "others"):
             return False
-        if _number(found, "kept"):
+        spares = self._spares_of(found)
+        if self._unspared(found, "kept", spares):
             return True
-        seconds = 0.0 if _number(found, "bulk") >= slots else _UNCLAIMED
+        bulk = sum(one.batches for way, one in flight_of(found).items() if way[1] is Priority.BULK)
+        seconds = 0.0 if bulk >= slots else _UNCLAIMED
         # Only now, because normal email may wait in thousands of lanes.
-        return self._has_waited(_look(self._database, _normal), Priority.NORMAL, seconds)
+        normal = look(self._database, _normal)
+        return self._has_waited(normal, Priority.NORMAL, seconds, spares)
 
     def is_any_left(self, *, term: float) -> bool:
         """Return whether an email could go, and no process has been free to take it up.
@@ -136,39 +120,56 @@ class YieldQuestion:
         has come by to rescue it: a lease that was seen to have run out is judged `term` seconds
         later.
         """
-        found = _look(self._database, _all, term)
+        found = look(self._database, _all, term)
         if _number(found, "unstarted") or _number(found, "lost"):
             return True
         return any(self._has_waited(found, priority, _LEFT) for priority in Priority)
 
     def _urgent_lacks(self, found: Findings, slots: int) -> bool:
-        names = ("holding", "published", "stuck")
-        holding, published, stuck = (_number(found, name) for name in names)
+        is_due = any(age >= 0.0 for age in waiting_of(found, _URGENT).values())
+        self.has_urgent = is_due or any(row.priority == _URGENT for row in found["flight"])
+        spares = self._spares_of(found)
+        holding = _number(found, "holding")
+        stuck, published = (self._unspared(found, name, spares) for name in ("stuck", "published"))
         if stuck or (published and holding >= slots):
             return True
-        return self._has_waited(found, _URGENT, 0.0 if holding >= slots else _UNCLAIMED)
+        return self._has_waited(found, _URGENT, 0.0 if holding >= slots else _UNCLAIMED, spares)
 
-    def _has_waited(self, found: Findings, priority: Priority, seconds: float) -> bool:
+    def _spares_of(self, found: Findings) -> Spares:
+        waiting = [lane for lane, age in waiting_of(found, _URGENT).items() if age >= 0.0]
+        return self._spares(flight_of(found), waiting)
+
+    def _unspared(self, found: Findings, what: str, spares: Spares) -> bool:
+        """Return whether there are such leases of ways that are not spared."""
+        answers = [spares((row.name, Priority(row.priority))) for row in found[what]]
+        self.has_spared |= any(answers)
+        return not all(answers)
+
+    def _has_waited(
+        self, found: Findings, priority: Priority, seconds: float, spares: Spares = lambda _: False
+    ) -> bool:
         """Return whether an email that a sweep would claim has been due for so many seconds."""
         if priority in found.paused:
             return False
-        due = {lane: age for lane, age in self._ages(found, priority).items() if age >= seconds}
+        late = {lane: age for lane, age in self._ages(found, priority).items() if age >= seconds}
+        due = {lane: age for lane, age in late.items() if not spares((lane, priority))}
+        self.has_spared |= len(due) < len(late)
         locked = set[LaneKey]()
         for _ in range(_MOST_ASKED if due else 0):
             ways = self._claimable(locked)
             could_go = {lane: age for lane, age in due.items() if (lane, priority) in ways}
-            if not could_go or _is_any_due(self._database, could_go, priority, seconds):
+            if not could_go or is_any_due(self._database, could_go, priority, seconds):
                 return bool(could_go)
             locked |= {(lane, priority) for lane in could_go}
         return False
 
     def _ages(self, found: Findings, priority: Priority) -> Mapping[str, float]:
-        """Return what `_waiting` does, without the lanes whose emails may not go now."""
+        """Return what `waiting_of` does, without the lanes whose emails may not go now."""
         lags = {**found.lags, **rate_limits.avoided(self._database)}
         halted = {row.name for row in found["halted"]} | set(full_for_now(self._database))
         return {
             lane: age
-            for lane, age in _waiting(found, priority).items()
+            for lane, age in waiting_of(found, priority).items()
             if not self._lanes.is_closed(lane, lags)
             and _is_usable(lane, self._routes, lags, halted)
         }
@@ -182,12 +183,13 @@ def _waits_for_bulk(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
     lease = database.tables.lease.c
     is_kept = lease.started_at.is_(None) & (lease.claimed_at < database.now(-_STUCK))
     more_urgent = lease.priority < int(Priority.BULK)
-    kinds = {
-        "bulk": lease.priority == int(Priority.BULK),
-        "others": more_urgent & ~is_kept,
-        "kept": more_urgent & is_kept,  # some worker has fetched its task, and cannot start it
-    }
-    return union_all(*_of_urgent(database), *_leases(database, kinds), due_query(database, _URGENT))
+    return union_all(
+        *_of_urgent(database),
+        *_leases(database, {"others": more_urgent & ~is_kept}),
+        # Some worker has fetched its task, and cannot start it.
+        *_ways_of_leases(database, {"kept": more_urgent & is_kept}),
+        due_query(database, _URGENT),
+    )
 
 
 def _normal(database: Database) -> CompoundSelect[*tuple[Any, ...]]:
@@ -214,9 +216,9 @@ def _of_urgent(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
     unstarted = (lease.priority == int(_URGENT)) & lease.started_at.is_(None)
     late = lease.claimed_at < database.now(-_STUCK)
     yield from _obstacles(database)
-    yield from _leases(
-        database, {"holding": ~unstarted, "published": unstarted, "stuck": unstarted & late}
-    )
+    yield in_flight(database)
+    yield from _leases(database, {"holding": ~unstarted})
+    yield from _ways_of_leases(database, {"published": unstarted, "stuck": unstarted & late})
 
 
 def _obstacles(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
@@ -236,12 +238,22 @@ def _leases(
         yield finding(name, number=func.count()).where(has_slot(database), kind)
 
 
-def _look(database: Database, statement: Any, *key: float) -> Findings:
+def _ways_of_leases(
+    database: Database, kinds: Mapping[str, ColumnElement[bool]]
+) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Yield a statement for each kind of lease: of which ways there are any that hold."""
+    lease = database.tables.lease.c
+    for name, kind in kinds.items():
+        found = finding(name, lease.lane, lease.priority).where(has_slot(database), kind)
+        yield found.group_by(lease.lane, lease.priority)
+
+
+def look(database: Database, statement: Any, *key: float) -> Findings:
     built = database.built(statement, *key)
     return database.read(lambda connection: Findings(connection, built, marked(database, {})))
 
 
-def _waiting(found: Findings, priority: Priority) -> Mapping[str, float]:
+def waiting_of(found: Findings, priority: Priority) -> Mapping[str, float]:
     """Return how long each lane's first email of this priority has been due, in seconds.
 
     It is below 0 where it is not due yet.
@@ -253,7 +265,7 @@ def _number(found: Findings, what: str) -> int:
     return int(found[what][0].number)
 
 
-def _is_any_due(
+def is_any_due(
     database: Database, ages: Mapping[str, float], priority: Priority, seconds: float
 ) -> bool:
     """Return whether an email has been due for so many seconds that a sweep could claim.

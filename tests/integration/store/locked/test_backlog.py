@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from outbox import Priority, Status
 from outbox.store.queries.sweep import preemption
-from outbox.store.queries.sweep.preemption import is_urgent_active
 from outbox.store.queries.sweep.sweep_snapshot import Snapshot, read_snapshot
+from outbox.store.queries.sweep.urgent_email import is_urgent_active
 from outbox.store.records import Claim
 from outbox.store.transitions.claim import claim
 from outbox.worker.drain import drain

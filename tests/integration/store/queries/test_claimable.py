@@ -8,7 +8,9 @@ from sqlalchemy import select, update
 from outbox import Priority
 from outbox.store.control.passed_over import pass_over
 from outbox.store.queries.sweep import preemption
+from outbox.store.records import Claim
 from outbox.worker.batch.throttle import Throttle
+from outbox.worker.capacity import claimable
 from outbox.worker.capacity.claimable import Mine, are_left
 from outbox.worker.together.calm import ASK_EVERY
 from tests.integration.store.queries.test_lanes import bulk, swept
@@ -138,3 +140,44 @@ def test_a_batch_that_may_not_give_way_silences_no_other(shops: Shops) -> None:
     assert [others.must_yield(), mine.must_yield()] == [False, True]
     calm_until = shop.runtime.calm._ways_until[wide.lane, wide.priority]
     assert calm_until >= now[0] + ASK_EVERY, "its like need not ask for a while"
+
+
+def while_it_waits(shop: Shop, made: Claim) -> tuple[bool, bool]:
+    """Return whether a batch gives way between its windows, and while its only one waits."""
+    mine = Mine(made.lane, made.priority, made.emails)
+    between, waits = (
+        claimable.gives_way(shop.runtime, one) for one in (mine, mine._replace(beside={}))
+    )
+    assert between.gives_way is waits.gives_way or not waits.is_for_all
+    return between.gives_way, waits.gives_way
+
+
+@pytest.mark.parametrize("urgent", [2, 9], ids=["that ends", "without end"])
+def test_a_window_that_waits_for_permits_does_not_give_way_to_urgent_email_without_end(
+    shops: Shops, urgent: int
+) -> None:
+    """Else it would do so each time that it is claimed, and never be sent."""
+    shop = shops.open(OUTBOX_RATE="2/s", OUTBOX_DOMAIN_RATES={"gmail.com": "1/s"}, OUTBOX_SLOTS=1)
+    shop.enqueue("n@x.example")
+    (mine,) = swept(shop)
+    shop.start(mine.token)
+    for number in range(urgent):
+        shop.enqueue(f"u{number}@x.example", priority=Priority.URGENT)
+    assert while_it_waits(shop, mine) == (True, True), "none of it is in flight"
+    assert swept(shop)
+    assert while_it_waits(shop, mine) == (True, urgent == 2)
+    assert shop.runtime.calm.has_urgent
+
+
+def test_bulk_that_waits_for_permits_does_not_give_way_to_normal_email_that_shares_them(
+    shops: Shops,
+) -> None:
+    shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "100/min"}, OUTBOX_SLOTS=1)
+    shop.enqueue("b@gmail.com", priority=Priority.BULK)
+    (mine,) = swept(shop)
+    shop.start(mine.token)
+    shop.enqueue("n@gmail.com")
+    assert while_it_waits(shop, mine) == (True, False)
+    shop.enqueue("n@x.example")
+    assert while_it_waits(shop, mine) == (True, True), "it needs no permits"
+    assert not shop.runtime.calm.has_urgent

@@ -18,8 +18,8 @@ from outbox import Priority
 from outbox.store.postgresql import window
 from outbox.store.postgresql.window_statement import in_a_hurry, past_others
 from outbox.store.queries.sweep.locked_emails import is_any_free
-from outbox.store.queries.sweep.preemption import is_urgent_active
 from outbox.store.queries.sweep.sweep_snapshot import read_snapshot
+from outbox.store.queries.sweep.urgent_email import is_urgent_active
 from outbox.store.records import WindowChange
 from outbox.store.transitions.expire import expire
 from outbox.store.transitions.window import advance_together

@@ -9,9 +9,7 @@ import pytest
 from outbox import Priority
 from outbox.store.control import pause
 from outbox.store.queries.sweep import preemption as urgent
-from outbox.store.queries.sweep.preemption import (
-    is_urgent_active,
-)
+from outbox.store.queries.sweep.urgent_email import is_urgent_active
 from outbox.store.transitions.rescue import rescue
 from outbox.worker.capacity.claimable import are_left
 from tests.integration.store.queries.test_lanes import GMAIL, close, swept

@@ -14,8 +14,8 @@ from sqlalchemy import event
 from outbox import Priority
 from outbox.domain.scheduling.lanes import Lanes
 from outbox.store.control import pause
-from outbox.store.queries.sweep.preemption import is_urgent_active
 from outbox.store.queries.sweep.sweep_snapshot import COUNTED, read_snapshot
+from outbox.store.queries.sweep.urgent_email import is_urgent_active
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import close, swept
 from tests.support.shop.giving_way import gives_way

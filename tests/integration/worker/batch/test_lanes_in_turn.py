@@ -9,6 +9,7 @@ from outbox.domain.scheduling.claim_plan import AGED
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control.rate_limits import take
 from outbox.worker.batch.throttle import LOST, PATIENCE, Throttle
+from outbox.worker.drain import drain
 from tests.integration.store.queries.test_lanes import bulk, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.motion import Motion, server
@@ -103,3 +104,19 @@ def test_one_window_beside_urgent_email_without_end_takes_its_permits_as_early(
     assert has_permit is (urgent > 4)
     assert LOST < PATIENCE
     assert rated.statuses()[0] == Status.CLAIMED
+
+
+@pytest.mark.long
+def test_a_drain_at_a_slow_rate_sends_old_bulk_before_the_last_of_the_normal_email(
+    shops: Shops, catcher: Catcher
+) -> None:
+    """One process: while bulk waits for its permit, nothing but bulk is in flight."""
+    shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_RATE="4/s", OUTBOX_SLOTS=4)
+    bulk(shop, 1)
+    for number in range(18):
+        shop.enqueue(f"n{number}@x.example")
+    shop.later(AGED + 1)
+    assert drain(shop.runtime) >= 19
+    order = [email.recipients[0].endswith("@x.example") for email in catcher.emails]
+    assert order.count(True) == 18
+    assert False in order[:-1], order

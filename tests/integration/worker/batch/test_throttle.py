@@ -14,7 +14,7 @@ from outbox import Priority, Status
 from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
 from outbox.store.control.rate_limits import take
 from outbox.store.records import ClaimedEmail
-from outbox.worker.batch.throttle import PATIENCE, REST, Throttle, return_relaned
+from outbox.worker.batch.throttle import LOST, PATIENCE, REST, Throttle, return_relaned
 from outbox.worker.process import shutdown
 from outbox.worker.sweep import sweep
 from outbox.worker.together.calm import ASK_EVERY
@@ -94,6 +94,34 @@ def test_who_is_always_too_late_does_not_wait_for_ever(hourly: Shop) -> None:
     take(hourly.database, {"all": (Rate(1, 1), 1)})
     assert not Throttle(hourly.runtime, made, pause=outrun).permit(made.emails)
     assert 0 < sum(waited) <= PATIENCE
+
+
+@pytest.mark.parametrize("has_urgent", [False, True])
+def test_who_waits_long_looks_for_urgent_email_that_keeps_it_out_only_where_there_is_some(
+    hourly: Shop, monkeypatch: pytest.MonkeyPatch, has_urgent: bool
+) -> None:
+    made, asked, clock = batch(hourly), list[float](), [0.0]
+    if has_urgent:
+        batch(hourly, priority=Priority.URGENT)
+    stand_still(hourly)
+    hourly.runtime.clock = lambda: clock[0]
+
+    def keeps_out(*_: object) -> bool:
+        asked.append(clock[0])
+        return False
+
+    monkeypatch.setattr("outbox.worker.batch.throttle.keeps_out", keeps_out)
+
+    def pause(seconds: float) -> None:
+        clock[0] += seconds
+        hourly.later(seconds)
+
+    pace = Throttle(hourly.runtime, made, pause=pause)
+    clock[0] += ASK_EVERY
+    take(hourly.database, {"all": (Rate(1, 1.5), 1)})
+    assert pace.permit(made.emails)
+    assert clock[0] > LOST + ASK_EVERY
+    assert bool(asked) is has_urgent
 
 
 @pytest.mark.parametrize("why", ["shutdown", "lease"])
