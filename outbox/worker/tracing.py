@@ -120,7 +120,15 @@ def harmless() -> Iterator[None]:
 
 
 def _api() -> ModuleType | None:
-    return sys.modules.get("opentelemetry.trace")
+    """Return OpenTelemetry's module, or None where the app has not imported it, or not all of it.
+
+    Another thread may be importing it, as redis-py does at its first command if it is installed. A
+    module that lacks half of its names is no error of OpenTelemetry's.
+    """
+    module = sys.modules.get("opentelemetry.trace")
+    if module is None or getattr(module.__spec__, "_initializing", False):
+        return None
+    return module
 
 
 def _links(api: ModuleType, given: Iterable[str | None]) -> Iterator[Any]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -23,6 +29,7 @@ from .conftest import Recording
 pytestmark = pytest.mark.one_database("sqlite")
 
 SECRET = "ada@x.example"
+PATIENCE = 60.0
 
 
 class Broken:
@@ -114,6 +121,39 @@ def test_an_exporter_that_raises_changes_no_outcome(sending: Shop) -> None:
         drain(sending.runtime)
     assert sending.statuses() == ["sent"]
     assert len(recording.windows) == 1
+
+
+class Slow(Loader, MetaPathFinder):
+    """Finds OpenTelemetry's module, and takes its time to fill it."""
+
+    def __init__(self) -> None:
+        self.began, self.goes_on = threading.Event(), threading.Event()
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self) if fullname == "opentelemetry.trace" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        self.began.set()
+        assert self.goes_on.wait(PATIENCE)
+
+
+def test_an_import_that_another_thread_has_begun_is_no_failure(
+    sending: Shop, catcher: Catcher, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow = Slow()
+    with patch.dict(sys.modules), patch.object(sys, "meta_path", [slow, *sys.meta_path]):
+        del sys.modules["opentelemetry.trace"]
+        with ThreadPoolExecutor(1) as pool:
+            importing = pool.submit(import_module, "opentelemetry.trace")
+            try:
+                assert slow.began.wait(PATIENCE)
+                assert sending.email_row(sending.enqueue().id).traceparent is None
+                drain(sending.runtime)
+            finally:
+                slow.goes_on.set()
+            importing.result()
+    assert len(catcher.emails) == 1
+    assert "OpenTelemetry" not in caplog.text
 
 
 @pytest.mark.each_database
