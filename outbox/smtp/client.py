@@ -70,7 +70,8 @@ class Client(EnvelopeSession):
         self._until = self._clock() + self._server.transaction_timeout
         if is_converted := (encoded := self._encoded(envelope, content)) is not None:
             envelope, content = replace(envelope, eightbit=False, size=len(encoded)), encoded
-        refusals = RecipientRefusals(envelope, self._name(envelope))
+        room = len(envelope.recipients) if self.limits is None else self._name(envelope)
+        refusals = RecipientRefusals(envelope, room)
         try:
             self._start(envelope, len(content), refusals)
             if refusals.everybody:
@@ -158,7 +159,9 @@ class Client(EnvelopeSession):
         """Return the commands of the next email, or nothing where they must wait for their turn."""
         if following is None or "pipelining" not in self.esmtp_features:
             return b""
-        if len(following.recipients) > min(GROUP - 2, self._room(following)):
+        if len(following.recipients) > GROUP - 2:
+            return b""
+        if self.limits is not None and self._room(following) < len(following.recipients):
             return b""
         try:
             return b"".join([*self._lines(following, following.size), DATA])

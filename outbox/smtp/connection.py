@@ -128,7 +128,7 @@ class Connection:
 
         Raises NoReplyYet as `Client.transact` does. The next email then goes over a new connection.
         """
-        client, tried = self._with_room(envelope), None
+        client, tried = self._reusable(envelope), None
         self._lesson = inf
         known: Transaction | None = None  # the email's own refusal, unless a new session cures it
         while True:
@@ -207,21 +207,19 @@ class Connection:
             # QUIT over the parent's socket would end the parent's session.
             client.close()
 
-    def _with_room(self, envelope: Envelope) -> Client | None:
-        """Return the reusable client if a new session would take no more of the recipients."""
-        client = self._reusable()
-        if client is None or client.has_room(envelope):
-            return client
-        self.close()
-        return None
+    def _reusable(self, envelope: Envelope | None = None) -> Client | None:
+        """Return the open client if this process may still use it; close any other one.
 
-    def _reusable(self) -> Client | None:
-        """Return the open client if this process may still use it; close any other one."""
+        A session is closed, too, if a new one would take more of an envelope's recipients.
+        """
         client = self._client
         if client is None or not self.is_open or (client.announced is None and client.was_left()):
             self.close()
             return None
-        return client
+        if envelope is None or client.limits is None or client.has_room(envelope):
+            return client
+        self.close()
+        return None
 
     def _open(self) -> Client | Transaction:
         """Open a new session and return its client, or return why there is none."""
