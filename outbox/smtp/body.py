@@ -105,8 +105,8 @@ def write_body(
 
 def _torn(error: OSError, phase: Phase, seconds_left: float) -> Torn:
     """Return what a socket's error says of the content."""
-    lost, is_overdue = NoReply.of(error), phase is Phase.BODY and seconds_left <= 0
-    return Torn(Event.OVERDUE if is_overdue else lost.event, lost.reply.text, phase)
+    lost, is_too_long = NoReply.of(error), phase is Phase.BODY and seconds_left <= 0
+    return Torn(Event.TOO_LONG if is_too_long else lost.event, lost.reply.text, phase)
 
 
 def _written_whole(

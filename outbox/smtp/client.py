@@ -196,6 +196,6 @@ class Client(EnvelopeSession):
         if self._is_cut or (self._ahead and self.announced is None):
             self.close()  # the next email must not take an old reply for its own
         result = transaction_from(phase, reply, judgement, refusals)
-        if event is Event.OVERDUE:
-            return replace(result, overdue=True)
+        if event is Event.TOO_LONG:
+            return replace(result, took_too_long=True)
         return replace(result, wait_given_up=True) if event is Event.GIVEN_UP else result

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from ..domain.config.servers import ServerSettings
 
-OVERDUE = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
-"""The text of the reply's stand-in when the event is OVERDUE."""
+TOO_LONG = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
+"""The text of the reply's stand-in when the event is TOO_LONG."""
 
 _RSET = command("RSET")
 
@@ -130,7 +130,7 @@ class Session(smtplib.SMTP):
                 raise
             self.close()
             if none.event is Event.TIMEOUT and left <= patience:
-                raise NoReply(Event.OVERDUE, OVERDUE) from none
+                raise NoReply(Event.TOO_LONG, TOO_LONG) from none
             raise
         self._heard_at = self._clock()
         self.progress()

@@ -53,7 +53,7 @@ def sweep(
     runtime.has_jobs = snapshot.jobs
     if not runtime.sending_is_off() and runtime.instance.refusal(snapshot.instance):
         return 0
-    runtime.has_rescued = snapshot.overdue and _rescues(runtime)
+    runtime.has_rescued = snapshot.lapsed and _rescues(runtime)
     if snapshot.expired:
         _try_to("expire", lambda: expire(database))
     if snapshot.ahead:

@@ -52,7 +52,7 @@ inline publish(s, times) {
 	}
 }
 
-/* outbox.store.control.overdue_leases.note_overdue */
+/* outbox.store.control.lapsed_leases.note_lapsed */
 inline suspect(s, l) {
 	d_step {
 		s == 0 && sweeps_now(s) && lease[l].is == run_out && lease[l].started ->
@@ -61,15 +61,15 @@ inline suspect(s, l) {
 	}
 }
 
-/* outbox.store.control.overdue_leases.is_overdue */
-#define overdue(l) \
+/* outbox.store.control.lapsed_leases.is_rescuable */
+#define rescuable(l) \
 	(lease[l].is == suspected || (lease[l].is == run_out && !lease[l].started) \
 	|| (RESCUE_BLIND && lease[l].is == held && lease[l].started))
 
-/* outbox.store.control.overdue_leases.overdue */
+/* outbox.store.control.lapsed_leases.rescuable */
 inline judge(s, l) {
 	d_step {
-		sweeps_now(s) && overdue(l) ->
+		sweeps_now(s) && rescuable(l) ->
 		printf("sweep %d: sees that token %d is to be judged\n", s, l);
 		sweep[s].token = l; sweep[s].at = judging
 	}
@@ -81,7 +81,7 @@ inline rescue(s) {
 		sweep[s].at == judging ->
 		tok = sweep[s].token;
 		if
-		:: overdue(tok) || RESCUE_UNCHECKED ->
+		:: rescuable(tok) || RESCUE_UNCHECKED ->
 			printf("sweep %d: rescues token %d\n", s, tok);
 			lease[tok].is = gone; lease[tok].started = 0;
 			for (id : 0 .. MAILS - 1) {

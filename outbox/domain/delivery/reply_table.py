@@ -37,7 +37,7 @@ class Event(StrEnum):
     LACKING = "lacking"  # the server does not offer what this step needs: nothing was sent
     MALFORMED = "malformed"  # the envelope makes no valid command line: no server can take it
     LEASE = "lease"  # our lease was lost: the fence said no
-    OVERDUE = "overdue"  # the transaction as a whole took longer than it may
+    TOO_LONG = "too long"  # the transaction as a whole took longer than it may
     GIVEN_UP = "given up"  # other emails wait, and only this process could send them
 
 
@@ -151,7 +151,7 @@ ROWS: tuple[Row, ...] = (
     Row(BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.LEASE, Verdict.UNSENT, renew=True),
     Row(BEFORE_DOT, Event.GIVEN_UP, Verdict.UNSENT, renew=True),
-    Row(BEFORE_DOT, Event.OVERDUE, Verdict.RETRY, renew=True),
+    Row(BEFORE_DOT, Event.TOO_LONG, Verdict.RETRY, renew=True),
     Row(BEFORE_DOT, "", Verdict.RETRY, renew=True),  # garbage, and 2xx or 3xx out of place
 )
 """The first row that applies gives the judgement."""

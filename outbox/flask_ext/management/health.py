@@ -204,8 +204,8 @@ def _late(tables: _Tables, limit: float) -> Iterator[HealthLine]:
     if tables.oldest > limit:
         late = counted(standstill.stuck, "email has", "emails have")
         yield HealthLine(text=f"{late} been due or claimed for over {limit:g} s")
-    if standstill.overdue > limit:
-        told = f"a lease ran out {standstill.overdue:.0f} s ago"
+    if standstill.lapsed > limit:
+        told = f"a lease ran out {standstill.lapsed:.0f} s ago"
         yield HealthLine(text=f"{told}, and no sweep has judged its emails")
 
 

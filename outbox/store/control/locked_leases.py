@@ -1,4 +1,4 @@
-"""Remembers overdue leases whose rows others have locked: nobody can renew them meanwhile.
+"""Remembers lapsed leases whose rows others have locked: nobody can renew them meanwhile.
 
 A host that vanished in the midst of a rescue may hold such a row for hours. The worker may live,
 and needs the time to renew or end its lease once the row is free. It gets that time from a process
@@ -17,9 +17,9 @@ LONG = 2.0
 """Seconds between two looks that find the row locked. Another sweep's rescue takes far less."""
 
 
-def keep(database: Database, overdue: Collection[UUID]) -> None:
+def keep(database: Database, lapsed: Collection[UUID]) -> None:
     """Forget all leases but these."""
-    for token in set(database.locked_leases.copy()).difference(overdue):  # threads note others
+    for token in set(database.locked_leases.copy()).difference(lapsed):  # threads note others
         database.locked_leases.pop(token, None)
 
 

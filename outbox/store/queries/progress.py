@@ -14,7 +14,7 @@ from ..due_times import is_held
 from ..report_records import BatchDetails, Progress
 from ..schema.clock import utc
 
-OVERDUE = 0.6
+SILENT_BELOW = 0.6
 """The part of a lease's term. A renewal is due when two thirds are left; below this it is late."""
 
 _NOT_ENDED = (Status.PENDING, *sorted(LEASED))
@@ -86,7 +86,7 @@ def _batch(row: Row[Any], term: float) -> BatchDetails:
         started_at=None if row.started_at is None else utc(row.started_at),
         lease_seconds=left,
         rescue_seconds=round(_until_rescue(row, left, term), 3),
-        is_silent=row.started_at is not None and left < term * OVERDUE,
+        is_silent=row.started_at is not None and left < term * SILENT_BELOW,
         awaits_reply=bool(row.awaits_reply),
     )
 

@@ -28,7 +28,7 @@ class Standstill:
     oldest_claimed: float
     """The longest time in seconds that a claimed email has waited; 0 if none is claimed. It shows
     that workers are given batches but start none."""
-    overdue: float
+    lapsed: float
     """How many seconds ago the oldest lease of a claimed email ran out; 0 if none has. A sweep
     judges the emails of such a lease. Without sweeps they stay as they are."""
 
@@ -51,18 +51,18 @@ def terms(database: Database, limit: float) -> Iterator[Select[*tuple[Any, ...]]
     since = claimed(database).subquery("claimed_since").c.since
     is_late = case((since < database.now(-limit), constant(1)))
     yield finding("since", emails=func.count(is_late), moment=func.min(since, type_=MOMENT))
-    yield finding("overdue", moment=func.min(lease.expires_at, type_=MOMENT)).where(
+    yield finding("lapsed", moment=func.min(lease.expires_at, type_=MOMENT)).where(
         lease.expires_at <= database.now(), exists().where(email.token == lease.token)
     )
 
 
 def read(found: Findings) -> Standstill:
     """Return the standstill that these findings tell of; `late` is of the emails that are due."""
-    [since], [overdue], [late] = found["since"], found["overdue"], found["late"]
+    [since], [lapsed], [late] = found["since"], found["lapsed"], found["late"]
     return Standstill(
         stuck=min(since.emails, MOST_COUNTED) + late.emails,
         oldest_claimed=_age(found, since.moment),
-        overdue=_age(found, overdue.moment),
+        lapsed=_age(found, lapsed.moment),
     )
 
 

@@ -31,8 +31,8 @@ from ..connection.row_locks import lock, lock_claim, locking, seen
 from ..control import locked_leases
 from ..control.circuit_breaker import forget_prober, give_back_probe
 from ..control.counter import UNKNOWN, bump
+from ..control.lapsed_leases import is_rescuable, note_lapsed, rescuable
 from ..control.lease import judge_later
-from ..control.overdue_leases import is_overdue, note_overdue, overdue
 from ..end_emails import end_emails
 from ..inserts.bulk import insert_rows
 from ..queries.crashing import note_crashing, prepare_mark
@@ -57,8 +57,8 @@ class Rescued:
 
 def rescue(database: Database, settings: Settings, *, random: Callable[[], float]) -> Rescued:
     """Judge the leases that ran out; return how many, and how many emails."""
-    note_overdue(database)
-    done, failed, tokens = list[Rescued](), list[Exception](), overdue(database, settings.lease)
+    note_lapsed(database)
+    done, failed, tokens = list[Rescued](), list[Exception](), rescuable(database, settings.lease)
     locked_leases.keep(database, tokens)
     prepare_mark(database, tokens)
     for token in tokens:
@@ -99,10 +99,10 @@ def _rescue_one(
     token: UUID,
     random: Callable[[], float],
 ) -> Rescued | None:
-    """Judge one lease; return None if its row is locked, or if it is not overdue any more."""
+    """Judge one lease; return None if its row is locked, or if it is not to be judged any more."""
     table, ours = database.tables.lease, database.tables.email.c.token == token
     mine = table.c.token == token
-    due = select(table).where(mine, is_overdue(database, settings.lease))
+    due = select(table).where(mine, is_rescuable(database, settings.lease))
     lease = connection.execute(locking(due, table, skip_locked=True)).one_or_none()
     if lease is None:  # renewed, finished or rescued by another sweep since the read, or locked
         return None

@@ -38,7 +38,7 @@ REPLIES = (
 )
 """What servers say. Each row of the table decides one of them, or one that its key alone makes."""
 
-EVENTS = (Event.CLOSED, Event.TIMEOUT, Event.GARBAGE, Event.OVERDUE)
+EVENTS = (Event.CLOSED, Event.TIMEOUT, Event.GARBAGE, Event.TOO_LONG)
 LACKS = ("SIZE", "8BITMIME", "SMTPUTF8")
 OURS = frozenset({Event.LEASE, Event.MALFORMED, Event.GIVEN_UP})
 """Events that no server makes."""

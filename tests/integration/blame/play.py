@@ -124,7 +124,7 @@ def play(case: Case, shops: Shops, *, threads: int = 1) -> None:
     servers = _servers(case)
     orders = (1, 2) if case.servers is Servers.FIRST else (1, 1)
     config: dict[str, Any] = {"OUTBOX_LIFETIME": case.lifetime}
-    if case.part.said == Event.OVERDUE:  # the reply's own time-out is longer
+    if case.part.said == Event.TOO_LONG:  # the reply's own time-out is longer
         config["OUTBOX_TRANSACTION_TIMEOUT"] = 100.0
     with world(shops, *servers, orders=orders, threads=threads, **config) as made:
         emails.write(made.shop, case, made.simulation.now())
@@ -156,7 +156,7 @@ def _habit(part: Part) -> Habit:
         Event.CLOSED: tear if in_body else hang_up,
         Event.TIMEOUT: stop_reading if in_body else time_out,
         Event.GARBAGE: GARBAGE,
-        Event.OVERDUE: time_out,
+        Event.TOO_LONG: time_out,
     }
     answer = events[part.said] if part.said in set(Event) else part.said
     return Habit(phase=part.phase, answer=answer, after_accepted=part.row.after_accepted)

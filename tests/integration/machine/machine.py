@@ -62,7 +62,7 @@ class Machine(Transactions):
         state = read_snapshot(database, lanes, servers, limit=1000)
         seen = sum(found.emails for found in state.due.values())
         assert seen == (0 if model.paused else len(due))
-        assert state.overdue == any(model.past(lease.expires) for lease in model.leases.values())
+        assert state.lapsed == any(model.past(lease.expires) for lease in model.leases.values())
         if not seen:
             return
         wanted = model.claimable(in_order(self.shop, due), limit)

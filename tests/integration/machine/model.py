@@ -157,7 +157,7 @@ class Model:
         for lease in self.leases.values():
             if self.past(lease.expires) and lease.started and lease.suspected is None:
                 lease.suspected = self.now
-        judged = [token for token, lease in self.leases.items() if self._is_overdue(lease)]
+        judged = [token for token, lease in self.leases.items() if self._is_rescuable(lease)]
         lost = sum(any(self.held(token)) for token in judged)
         for token in judged:
             if self.leases.pop(token).started:
@@ -166,7 +166,7 @@ class Model:
             self.give_back(token)
         return lost
 
-    def _is_overdue(self, lease: Lease) -> bool:
+    def _is_rescuable(self, lease: Lease) -> bool:
         if not self.past(lease.expires):
             return False
         return not lease.started or (

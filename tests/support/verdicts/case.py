@@ -38,7 +38,7 @@ class TableRow(StrEnum):
     DATA_REFUSED = "DATA command | 4xx / 5xx | RETRY / FAIL, then RSET or close"
     OUT_OF_STEP = "any | 503, a 3xx out of place, garbage | RETRY on a new connection"
     LOST_EARLY = "before the final dot | closed, time-out | given back, uncharged"
-    OVERDUE = "before the final dot | the transaction takes too long | RETRY on a new connection"
+    TOO_LONG = "before the final dot | the transaction takes too long | RETRY on a new connection"
     GIVEN_UP = "MAIL, RCPT, DATA | silence, while others wait | waits behind, uncharged"
     LOST_LEASE = "before the content | our lease is lost | given back, no breaker"
     BODY_LOST = "body | lost before the dot was handed over | given back, bounded by crashes"

@@ -143,7 +143,7 @@ def test_an_email_in_doubt_ends_sent_or_unknown(
 def test_an_email_whose_part_took_longer_than_it_may_is_put_off_with_its_rest() -> None:
     slow = replace(transaction(V.RETRY, V.NEXT), phase=Phase.RCPT)
     assert judge(facts(), slow).again
-    found = judge(facts(), replace(slow, overdue=True))
+    found = judge(facts(), replace(slow, took_too_long=True))
     assert (found.status, found.again, found.attempts_added) == (Status.PENDING, False, 1)
 
 

@@ -70,7 +70,7 @@ def test_a_reply_is_judged_by_its_phase(phases: list[Phase], line: str, verdict:
         (BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT),
         (BEFORE_DOT, Event.LEASE, Verdict.UNSENT),
         (BEFORE_DOT, Event.GIVEN_UP, Verdict.UNSENT),
-        (BEFORE_DOT, Event.OVERDUE, Verdict.RETRY),
+        (BEFORE_DOT, Event.TOO_LONG, Verdict.RETRY),
         (COMMANDS, Event.GARBAGE, Verdict.RETRY),
         ([Phase.MAIL], Event.LACKING, Verdict.LACKING),
         ([Phase.MAIL], Event.MALFORMED, Verdict.FAIL),

@@ -52,7 +52,7 @@ class Snapshot:
     lags: Mapping[str, float]  # of the buckets in use: the others have been open for some time
     ahead: Mapping[str, float]  # buckets to correct, and the most seconds that each may owe
     set_back: bool  # so was a breaker opened or probed, or a lease taken
-    overdue: bool  # a lease has run out, and a rescue has something to do about it
+    lapsed: bool  # a lease has run out, and a rescue has something to do about it
     expired: bool  # a waiting email's time has run out
     jobs: bool  # a job of somebody's runs, a little in each sweep
     servers: Mapping[str, int | None]  # the limits of `server_limits` by name; None: no limit
@@ -80,7 +80,7 @@ def read_snapshot(
     `choose` gets the snapshot before anything is counted. Counting stops at `limit` in each way. On
     PostgreSQL due emails before their mark in `since` are not looked at. Whether emails wait behind
     a mark is not known either, so the marked ways are always counted. A lease that was seen to have
-    run out is `overdue` again `term` seconds later, when it may be judged.
+    run out is `lapsed` again `term` seconds later, when it may be judged.
     """
 
     def work(connection: Connection) -> Snapshot:
@@ -159,7 +159,7 @@ def flight_of(found: Findings) -> dict[LaneKey, InFlight]:
     return {way: replace(one, awaited=awaited.get(way, 0)) for way, one in flight.items()}
 
 
-_FLAGS = ("set_back", "overdue", "expired", "jobs")
+_FLAGS = ("set_back", "lapsed", "expired", "jobs")
 
 
 def _first(found: Findings, lanes: Lanes, lags: Mapping[str, float]) -> dict[LaneKey, Mark]:
@@ -185,7 +185,7 @@ def snapshot_statement(
     return union_all(
         now(database),
         finding("set_back", number=case((is_any_ahead(database, term), constant(1)), else_=0)),
-        _flag("overdue", (lease.expires_at <= moment) & asks_for_a_rescue(database, term)),
+        _flag("lapsed", (lease.expires_at <= moment) & asks_for_a_rescue(database, term)),
         _any_expired(database),
         _flag("jobs", job.state == JobState.RUNNING),
         # A lease that ran out holds no slot: its worker is most likely dead.

@@ -112,7 +112,7 @@ class Watch:
                 return ASIDE
         # Any other verdict is on the email itself, but the server may be to blame all the same.
         self._lacking.note_other()
-        if result.overdue:
+        if result.took_too_long:
             return SERVER if self._suspect(email, result, untried) is SERVER else OWN
         if (acquitted := self._refused_alike(email, result, untried)) is not None:
             return Diagnosis(Kind.SERVER, acquitted=acquitted)

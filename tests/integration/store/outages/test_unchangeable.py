@@ -96,17 +96,17 @@ def test_where_no_email_of_several_opens_none_is_charged(
 
 
 def test_a_lease_that_never_started_asks_for_a_rescue_when_it_can_be_judged(shop: Shop) -> None:
-    def is_overdue() -> bool:
-        return read_snapshot(shop.database, shop.runtime.lanes, (), limit=1, term=LEASE).overdue
+    def has_lapsed() -> bool:
+        return read_snapshot(shop.database, shop.runtime.lanes, (), limit=1, term=LEASE).lapsed
 
     email = shop.enqueue()
     shop.claim()
     shop.later(LEASE + 1)
-    assert is_overdue()
+    assert has_lapsed()
     with refusing(shop.engine, "outbox_email", f"OLD.id = {email.id}"):
         assert judge(shop) == 0
-        assert not is_overdue()
+        assert not has_lapsed()
         shop.later(LEASE + 1)
-        assert is_overdue()
+        assert has_lapsed()
     assert judge(shop) == 1
-    assert not is_overdue()
+    assert not has_lapsed()

@@ -267,7 +267,7 @@ def test_a_snapshot_counts_due_emails_up_to_its_limit_and_leases_in_flight(shop:
     shop.enqueue(priority=Priority.BULK)
     found = look(shop, limit=2)
     assert {way: due.emails for way, due in found.due.items()} == {urgent: 2, bulk: 1}
-    assert (found.flight, found.overdue) == ({}, False)
+    assert (found.flight, found.lapsed) == ({}, False)
 
     shop.claim(priority=Priority.BULK)
     shop.claim(1, priority=Priority.URGENT)
@@ -278,7 +278,7 @@ def test_a_snapshot_counts_due_emails_up_to_its_limit_and_leases_in_flight(shop:
 
     shop.later(LEASE + 1)
     found = look(shop)
-    assert (found.flight, found.overdue) == ({}, True)
+    assert (found.flight, found.lapsed) == ({}, True)
     assert LEASE + 1 <= found.due[urgent].age < LEASE + 61
 
 

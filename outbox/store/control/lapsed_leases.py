@@ -13,7 +13,7 @@ from ..connection.row_locks import locking
 from .lease import is_not_noted
 
 
-def note_overdue(database: Database) -> None:
+def note_lapsed(database: Database) -> None:
     """Note when leases were first seen to have run out. Skip leases whose rows are locked.
 
     A host that vanished within a renewal keeps its row locked until the database notices, which may
@@ -45,14 +45,14 @@ def note_overdue(database: Database) -> None:
         database.run(work)
 
 
-def overdue(database: Database, term: float) -> Sequence[UUID]:
+def rescuable(database: Database, term: float) -> Sequence[UUID]:
     """Return the tokens of the leases that are to be judged, in their order."""
     lease = database.tables.lease
-    statement = select(lease.c.token).where(is_overdue(database, term)).order_by(lease.c.token)
+    statement = select(lease.c.token).where(is_rescuable(database, term)).order_by(lease.c.token)
     return database.read(lambda connection: connection.execute(statement).scalars().all())
 
 
-def is_overdue(database: Database, term: float) -> ColumnElement[bool]:
+def is_rescuable(database: Database, term: float) -> ColumnElement[bool]:
     """Return the condition: the lease ran out, and its worker had `term` seconds more to renew.
 
     One that never started has no worker. It is put off only if it had a row that alone fails.
