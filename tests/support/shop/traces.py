@@ -15,11 +15,11 @@ def traces(shop: Shop, *words: str) -> set[str]:
     wanted = [word.lower().encode() for word in words]
     with shop.engine.connect() as connection:
         return {
-            f"{table.name}.{column.name}"
+            f"{table.name}.{column}"
             for table in shop.tables.email.metadata.sorted_tables
             if table.name.startswith("outbox_")
-            for column in table.columns
-            for value in connection.execute(sa.select(column)).scalars()
+            for row in connection.execute(sa.select(table)).mappings()
+            for column, value in row.items()
             if any(word in _octets(value) for word in wanted)
         }
 
