@@ -181,6 +181,8 @@ class Client(EnvelopeSession):
         """Judge what ended the transaction and leave the connection clean for the next email."""
         phase = self.phase
         judgement = judge(phase, reply, event=event)
+        if event is None and phase is Phase.DOT:
+            self.errors = self.errors + 1 if reply.code >= 400 else 0
         if event is None and reply.code >= 400:
             self.is_spent = is_of_session(phase, reply)
         if judgement.renew:

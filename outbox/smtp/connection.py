@@ -28,6 +28,13 @@ NO_CURE = 60.0
 """Seconds for which refusals in a row are the emails' own, after a new session changed nothing."""
 
 
+MOST_ERRORS = 8
+"""Refusals over one session, with no email taken in between, after which the next email gets a new
+one. Postfix delays each reply after ten of them, and ends the session after twenty
+(`smtpd_soft_error_limit`, `smtpd_hard_error_limit`); others do the like. A refused recipient counts
+twice where the commands leave as a group: then DATA is refused, too."""
+
+
 class Connection:
     """Sends emails over one connection at a time, for one thread. Network errors become verdicts.
 
@@ -140,7 +147,8 @@ class Connection:
                 client = opened
             self._was_used = self._emails > 0 or self._was_used or client.has_rested
             self._emails += 1
-            ahead = following if self._emails < self._most else None
+            has_more = self._emails < self._most and client.errors < MOST_ERRORS
+            ahead = following if has_more else None
             try:
                 result = client.transact(envelope, content, fence, ahead)
             except NoReplyYet:
@@ -210,10 +218,14 @@ class Connection:
     def _reusable(self, envelope: Envelope | None = None) -> Client | None:
         """Return the open client if this process may still use it; close any other one.
 
-        A session is closed, too, if a new one would take more of an envelope's recipients.
+        A session is closed, too, if a new one would take more of an envelope's recipients, or if
+        the server is about to be slow over it because of its refusals.
         """
         client = self._client
-        if client is None or not self.is_open or (client.announced is None and client.was_left()):
+        if client is None or not self.is_open:
+            self.close()
+            return None
+        if client.announced is None and (client.errors >= MOST_ERRORS or client.was_left()):
             self.close()
             return None
         if envelope is None or client.limits is None or client.has_room(envelope):

@@ -41,6 +41,9 @@ class EnvelopeSession(Session):
     limits: Limits | None = None
     """What the server's EHLO says of the session's limits; None where it says nothing."""
 
+    errors = 0
+    """How many refusals came since the session last took an email, of recipients and of emails."""
+
     _had_rested = False  # before MAIL's reply came
     _domains: frozenset[str] = frozenset()  # of the session's recipients; kept where it is limited
 
@@ -138,6 +141,7 @@ class EnvelopeSession(Session):
                     raise
                 break  # the connection is closed, and the refusal stands
             codes.append(code)
+            self.errors += code >= 400
             if self.phase is Phase.DATA:
                 self._asked_for_content(code, text, wanted=not (refused or refusals.everybody))
             elif code // 100 == 2:

@@ -48,6 +48,8 @@ message_drop_headers =
 smtpd_peername_lookup = no
 smtpd_client_connection_rate_limit = 0
 smtpd_relay_restrictions = permit_mynetworks, reject
+smtpd_recipient_restrictions = check_recipient_access inline:{{ refused.example=REJECT }}
+smtpd_hard_error_limit = $smtpd_soft_error_limit
 enable_original_recipient = no
 virtual_alias_domains =
 virtual_alias_maps = static:everybody@delivered.example
@@ -75,7 +77,10 @@ _SERVICE = "{host}:{port} inet n - n - - smtpd\n -o smtpd_discard_ehlo_keywords=
 
 
 class Postfix(Server):
-    """A Postfix that accepts everything for everybody, and keeps it in one Maildir."""
+    """A Postfix that accepts everything for everybody, and keeps it in one Maildir.
+
+    It refuses who is at refused.example. It ends a session where it would begin to be slow.
+    """
 
     name: ClassVar[str] = "postfix"
     durable = False
