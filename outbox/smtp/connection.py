@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..domain.delivery.session_refusal import refusal_in_a_row
 from ..domain.delivery.transaction import Envelope, Transaction, Verdict
 from .client import Client
+from .envelope_session import MOST_ERRORS
 from .no_reply_yet import NoReplyYet
 from .session import TLSSession
 from .session_limits import Taught
@@ -26,13 +27,6 @@ EHLO_SECONDS = 10.0
 
 NO_CURE = 60.0
 """Seconds for which refusals in a row are the emails' own, after a new session changed nothing."""
-
-
-MOST_ERRORS = 8
-"""Refusals over one session, with no email taken in between, after which the next email gets a new
-one. Postfix delays each reply after ten of them, and ends the session after twenty
-(`smtpd_soft_error_limit`, `smtpd_hard_error_limit`); others do the like. A refused recipient counts
-twice where the commands leave as a group: then DATA is refused, too."""
 
 
 class Connection:

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 GROUP = 50
 """The most commands in flight: both sides' buffers hold them, so neither waits for the other."""
 
+MOST_ERRORS = 8
+"""Refusals over one session, with no email taken in between, after which it names nobody else.
+Postfix delays each reply after ten of them, and ends the session after twenty
+(`smtpd_soft_error_limit`, `smtpd_hard_error_limit`); others do the like. A refused recipient counts
+twice where the commands leave as a group: then DATA is refused, too."""
+
 MOMENT = 0.001
 """Seconds for which a connection is taken to be as the last reply left it."""
 
@@ -103,6 +109,9 @@ class EnvelopeSession(Session):
             start = group.stop
             if refusals.too_many and start < last:
                 refusals.leave(start - 1)
+                start = last
+            elif self.errors >= MOST_ERRORS and refusals.accepted and start < last:
+                refusals.name_no_more(start - 1)  # a content that is taken ends the server's count
                 start = last
 
     def _may_be_gone(self) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .session_errors import Unwanted
 
 
-_NO_ROOM = Reply(code=0, text="one transaction takes no more recipients: the server's LIMITS")
+_NO_ROOM = Reply(code=0, text="one transaction names no more recipients to this server")
 
 _CLOSING = 421
 """The server ends the session with it (RFC 5321 §3.8): no other recipient can be named."""
@@ -78,6 +78,10 @@ class RecipientRefusals:
         """Leave the recipients from this place on to the next transaction."""
         for place in range(start, self.room):
             self._note(place, Verdict.NEXT, self.too_many or Reply(code=0))
+
+    def name_no_more(self, room: int) -> None:
+        """Have this transaction name no recipients but the first ones, which it has named."""
+        self.room, self.is_part = room, True
 
     def leave_unnamed(self) -> None:
         """Leave those that this transaction does not name to the next one, now that it is over."""

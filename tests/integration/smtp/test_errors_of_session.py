@@ -7,8 +7,8 @@ from itertools import cycle, pairwise
 import pytest
 
 from outbox.domain.delivery.transaction import Phase, Transaction, Verdict
-from outbox.smtp.connection import MOST_ERRORS, Connection
-
+from outbox.smtp.connection import Connection
+from outbox.smtp.envelope_session import MOST_ERRORS
 from tests.support.servers.smtp.client import envelope, lease_held, server_settings
 from tests.support.servers.smtp.postfix import Postfix
 from tests.support.servers.smtp.sessions import PIPELINING, PLAIN, SessionServer
@@ -86,10 +86,55 @@ def test_so_does_a_run_of_refused_contents_though_each_email_is_announced(
     assert sum(server.mails) == 30
 
 
+def in_parts(connection: Connection, addresses: list[str]) -> list[Transaction]:
+    """Send one email to all of them, in as many transactions as it takes."""
+    results = list[Transaction]()
+    while addresses:
+        results.append(connection.send(envelope(*addresses), CONTENT, lease_held))
+        left = [one for one in results[-1].recipients if one.verdict is Verdict.NEXT]
+        assert len(left) < len(addresses)
+        addresses = [one.address for one in left]
+    return results
+
+
+def verdicts_of(results: list[Transaction]) -> dict[str, Verdict]:
+    """Return what became of each recipient at last."""
+    return {one.address: one.verdict for result in results for one in result.recipients}
+
+
+MANY = [f"ada{n}@x.example" if n % 12 else f"nobody{n}@refused.example" for n in range(120)]
+ENDS = {to: Verdict.FAIL if "nobody" in to else Verdict.SENT for to in MANY}
+
+
+@pytest.mark.parametrize("extensions", [PLAIN, PIPELINING], ids=["plain", "pipelining"])
+def test_an_email_to_many_goes_in_parts_before_the_server_is_slow(
+    extensions: tuple[str, ...],
+) -> None:
+    with SessionServer(reply_to=refuse, extensions=extensions) as server:
+        connection = Connection(server.settings())
+        results = in_parts(connection, MANY)
+        connection.close()
+    assert verdicts_of(results) == ENDS
+    assert [to for _, part in server.taken for to in part] == [
+        to for to in MANY if ENDS[to] is Verdict.SENT
+    ]
+    assert len(results) == 2
+    assert len(server.mails) == 1, "what is taken ends the run"
+
+
+def test_an_email_to_many_of_whom_nobody_is_accepted_is_not_divided() -> None:
+    with SessionServer(reply_to=refuse, extensions=PIPELINING) as server:
+        connection = Connection(server.settings())
+        results = in_parts(connection, unknown(60))
+        connection.close()
+    assert [result.verdict for result in results] == [Verdict.FAIL]
+
+
 def test_postfix_never_counts_more_than_its_limit(postfix: Postfix) -> None:
     """Over one session it would end it, with 421: here its hard limit is the soft one."""
     connection = Connection(server_settings(postfix.ports["all"]))
     results = send(connection, [*unknown(30), "ada@x.example"])
+    assert verdicts_of(in_parts(connection, MANY)) == ENDS
     connection.close()
     replies = [result.recipients[0].reply for result in results]
     assert [reply.code for reply in replies] == [*[554] * 30, 250]
