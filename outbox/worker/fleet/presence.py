@@ -22,11 +22,11 @@ from ...store.connection.database import Database
 from ...store.connection.error_codes import describe
 from ...store.connection.lone_engine import lone_engine
 from ...store.control import fleet
+from ..forks import without_forks
 from ..process import shutdown
 from ..process.runtime import Runtime
 from ..process.steady_clock import steady
 from .deaths import Deaths
-from .forks import without_forks
 
 _log = logging.getLogger("outbox")
 

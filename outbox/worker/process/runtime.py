@@ -35,6 +35,7 @@ from ...store.transitions.window import advance_together
 from ..broker.publisher import Publisher
 from ..broker.queues import MOST_SENDS, SWEEP_QUEUE
 from ..email_signals import Receivers
+from ..forks import without_forks
 from ..instance_guard import InstanceGuard
 from ..leases.heartbeats import Heartbeats
 from ..together.calm import Calm
@@ -152,7 +153,8 @@ class Runtime:
     def publish(self, task: str, queue: str, *args: str) -> bool:
         """Publish a task with bounded waits, unless its queue is full; as `Publisher.send`."""
         most = MOST_SENDS + self.slots()
-        return self._publisher.send(task, queue, *args, most=most, origin=self.instance.id)
+        with without_forks():
+            return self._publisher.send(task, queue, *args, most=most, origin=self.instance.id)
 
     def publish_sweep(self) -> bool:
         """Publish a sweep, unless one waits: that one will see all that is committed by now.
@@ -162,11 +164,12 @@ class Runtime:
         sweep runs here, and sends. But a database in memory is left alone, because this thread
         would write in the app's own transaction.
         """
-        if self.sending_is_off():
-            return True
-        if not self.is_eager:
-            origin = self.instance.id
-            return self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1, origin=origin)
+        with without_forks():  # it asks Celery for its settings, too, perhaps as the first
+            if self.sending_is_off():
+                return True
+            if not self.is_eager:
+                origin = self.instance.id
+                return self._publisher.send("outbox.sweep", SWEEP_QUEUE, most=1, origin=origin)
         if not in_memory(self.database.engine):
             self.celery_app.tasks["outbox.sweep"].apply(throw=True)
         return True

@@ -1,17 +1,23 @@
-"""A child that is forked while its parent uses a SQLite database can use the database, too."""
+"""A child that is forked while its parent uses a SQLite database can use the database, too.
+
+A fork waits for the blocks of other threads, however many: for each, not for long, not for its own.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import ExitStack
+from time import monotonic
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 
-from outbox.worker.fleet import forks
+from outbox.worker import forks
 from outbox.worker.fleet.presence import Presence
 from tests.integration.worker.process.test_presence import Member, the_row
 from tests.support.shop.shop import Shop
@@ -112,3 +118,76 @@ def test_a_thread_that_hangs_holds_no_fork_up_for_long(
         thread.join()
     with forks.without_forks():
         pass
+
+
+def test_threads_are_in_such_blocks_side_by_side_and_a_fork_waits_for_all(shop: Shop) -> None:
+    within, over, ended = threading.Barrier(3), threading.Event(), list[int]()
+
+    def use(number: int) -> None:
+        with forks.without_forks():
+            within.wait(PATIENCE)
+            over.wait(0.2 * number)  # it is set behind the fork, which waits for this
+            ended.append(number)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    within.wait(PATIENCE)
+    child = forked(shop)
+    assert ended == [1, 2]
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert code_of(child) == 0
+
+
+def test_a_fork_within_a_block_waits_for_nothing_and_its_child_leaves_the_block() -> None:
+    child, code, began = -1, 1, monotonic()
+    try:
+        with forks.without_forks():
+            child = os.fork()
+        with forks.without_forks():
+            code = 0
+    finally:
+        if not child:
+            os._exit(code)
+    assert code_of(child) == 0
+    assert monotonic() - began < forks.LONGEST
+
+
+_GREENLETS = """
+import gevent
+from gevent import monkey
+{patch_first}
+import os
+from outbox.worker.forks import LONGEST, without_forks
+{patch_last}
+from time import monotonic
+from gevent.event import Event
+
+def use():
+    with without_forks():
+        within.set()
+        over.wait()
+
+within, over = Event(), Event()
+using = gevent.spawn(use)
+within.wait()
+switched = gevent.spawn(over.set)  # the first that runs, as soon as any greenlet waits
+began = monotonic()
+if not (child := os.fork()):
+    os._exit(0)
+print(monotonic() - began < LONGEST, over.is_set())
+over.set()
+using.join()
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize("place", ["patch_first", "patch_last"])
+def test_a_fork_waits_for_no_greenlet_and_lets_none_run(place: str) -> None:
+    pytest.importorskip("gevent", reason="the oldest packages are tried without it")
+    places = {"patch_first": "", "patch_last": "", place: "monkey.patch_all()"}
+    code = _GREENLETS.format(**places)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("True False\n", 0), done.stderr
