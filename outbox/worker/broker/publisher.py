@@ -9,6 +9,7 @@ from typing import Any
 
 from celery import Celery
 from kombu.connection import Connection
+from kombu.exceptions import OperationalError
 from kombu.messaging import Producer
 
 from .own_task import direct, serializer
@@ -25,6 +26,9 @@ OWN = "outbox_own"
 
 ORIGIN = "outbox_origin"
 """A header with the id of the outbox whose task it is, where its publisher knows it."""
+
+BROKER_ERRORS = (OSError, OperationalError)
+"""What `Publisher.send` raises where the broker cannot be reached, refuses, or stays silent."""
 
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 
+from ..broker.publisher import BROKER_ERRORS
+
 _log = logging.getLogger("outbox")
 
 RETRY_FIRST = 1.0
@@ -131,11 +133,18 @@ class Nudge:
             pause = min(RETRY_LONGEST, RETRY_FIRST * 2 ** min(self._failures - 1, 10))
             self._silent_until = self._clock() + pause
             if self._failures == 1:
-                text = "outbox: no sweep was asked for, the broker is away (%s)"
-                _log.warning(text, type(error).__name__)
+                _log.warning("outbox: no sweep was asked for%s", _reason(error))
         else:
             self._failures, self._silent_until = 0, 0.0
             self._gaps = 1 if is_taken else min(MOST_GAPS, 2 * self._gaps)
+
+
+def _reason(error: Exception) -> str:
+    """Return what kind of error it is. Its text may hold an address or a password."""
+    if not isinstance(error, BROKER_ERRORS):
+        return f" ({type(error).__name__})"
+    kind = type(error.__cause__ or error).__name__  # Celery's own name for all of them tells less
+    return f", the broker is away or refuses it ({kind})"
 
 
 def _run(found: weakref.ref[Nudge], wanted: threading.Event) -> None:
