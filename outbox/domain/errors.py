@@ -84,7 +84,8 @@ class KeyContention(OutboxError):
     """Another transaction holds the idempotency key, and this one cannot see the email of that key.
 
     It happens on a deadlock and under snapshot isolation. Nothing of this email was written: retry
-    the whole transaction.
+    the whole transaction. A serialization failure of PostgreSQL (SQLSTATE 40001) stays SQLAlchemy's
+    own error, with a key and without one.
     """
 
 

@@ -57,6 +57,9 @@ _OF_THE_WHOLE = frozenset(
 MariaDB and MySQL for the same, also while connecting, for a binary log of statements, and those of
 Galera and MaxScale. Such an error is of the database, and not of one row."""
 
+_SERIALIZATION = "40001"
+"""PostgreSQL: no order of the transactions explains what they have read and written."""
+
 _LOCK_TIMEOUT: frozenset[int | str] = frozenset({"55P03", 1205})
 """PostgreSQL; MariaDB and MySQL: others held a row for longer than a statement waits for it."""
 
@@ -133,6 +136,14 @@ def is_transient(error: DBAPIError) -> bool:
     """Return whether the same transaction may succeed if it is repeated at once."""
     code = code_of(error)
     return code in _TRANSIENT or (isinstance(code, str) and code.startswith(_BUSY))
+
+
+def is_serialization_failure(error: BaseException) -> bool:
+    """Return whether PostgreSQL found no order for transactions, be their rows quite different.
+
+    An app above READ COMMITTED repeats its transaction when it meets this code.
+    """
+    return isinstance(error, DBAPIError) and code_of(error) == _SERIALIZATION
 
 
 def is_too_long(error: BaseException) -> bool:

@@ -15,7 +15,11 @@ from ...domain.delivery.status import Status
 from ...domain.errors import KeyConflict, KeyContention
 from ...domain.priority import Priority
 from ..connection.database import Database
-from ..connection.error_codes import is_lock_timeout, is_transient
+from ..connection.error_codes import (
+    is_lock_timeout,
+    is_serialization_failure,
+    is_transient,
+)
 from ..encryption.cipher import MissingKey
 from ..inserts import contents, emails
 from ..inserts.chunks import in_chunks_of_bytes
@@ -50,7 +54,8 @@ class Writer:
 
         Raises KeyConflict if the key belongs to other content, and KeyContention if another
         transaction holds it. After either error nothing of the email is written. The transaction is
-        usable, unless the database has rolled back all of it: then it can only be rolled back.
+        usable, unless the database has rolled back all of it: then it can only be rolled back. A
+        serialization failure of PostgreSQL stays the driver's error.
         """
         refuse_unread(self.connection)
         key = new.options.key
@@ -274,7 +279,12 @@ class Writer:
 
 
 def _is_held_by_others(error: DBAPIError) -> bool:
-    """Whether another transaction is in the way: PostgreSQL has a limit of its own for locks."""
+    """Whether another transaction is in the way: PostgreSQL has a limit of its own for locks.
+
+    A serialization failure needs no shared key, and the app may wait for its code to repeat.
+    """
+    if is_serialization_failure(error):
+        return False
     return is_transient(error) or is_lock_timeout(error)
 
 
