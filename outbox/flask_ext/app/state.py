@@ -143,16 +143,17 @@ class State:
         if any_has_written(database.engine):
             raise ConfigurationError(_OWN_WRITE)
 
-    def discard(self, emails: int, origin: str = "") -> None:
-        """Count and log emails whose session was closed without a commit.
+    def discard(self, emails: int, how: str, origin: str = "") -> None:
+        """Count and log emails that were lost because nobody committed them: `how` says the rest.
 
         `origin` is the view, task or command that enqueued the first of them.
         """
         self.discarded += emails
         _log.warning(
-            "outbox: %s discarded: the session was closed without a commit. That is right after an"
-            " error or a rollback; otherwise call its commit() after enqueue%s",
+            "outbox: %s discarded: %s. That is right after an error or a rollback; otherwise call"
+            " its commit() after enqueue%s",
             counted(emails, "email was", "emails were"),
+            how,
             f" in {origin}" if origin else "",
             extra={"outbox": {"event": "emails_discarded", "emails": emails, "origin": origin}},
         )
@@ -164,12 +165,13 @@ class State:
             session_events.note(session, emails, kind=session_events.WITHDRAWN, discarded=kept)
 
 
-def _tell_kept(emails: int, origin: str) -> None:
-    """Log emails that were withdrawn in a session that was closed without a commit."""
+def _tell_kept(emails: int, how: str, origin: str) -> None:
+    """Log emails whose withdrawal nobody has committed: `how` says the rest."""
     _log.warning(
-        "outbox: %s not withdrawn after all: the session was closed without a commit. That is right"
-        " after an error or a rollback; otherwise call its commit() after cancel%s",
+        "outbox: %s not withdrawn after all: %s. That is right after an error or a rollback;"
+        " otherwise call its commit() after cancel%s",
         counted(emails, "email is", "emails are"),
+        how,
         f" in {origin}" if origin else "",
         extra={"outbox": {"event": "cancellations_discarded", "emails": emails, "origin": origin}},
     )

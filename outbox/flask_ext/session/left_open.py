@@ -1,20 +1,24 @@
-"""Tells of emails in a session that nobody closed at the end of its request.
+"""Tells of emails in a session that nobody closed at the end of a request, a task or the process.
 
 A thread's session outlives the request. What an aborted request wrote in it is then committed by
-the thread's next request, with its emails.
+the thread's next request, with its emails. The session of an app context that is pushed and never
+popped outlives the task, and ends with the process, which rolls it back.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 from typing import Any
 
+from celery import Task
+from celery.signals import task_postrun
 from flask import Flask, appcontext_popped, has_app_context
 from sqlalchemy.orm import scoped_session
 from sqlalchemy.util import ThreadLocalRegistry
 
 from ...domain.counted import counted
-from .session_events import uncommitted
+from .session_events import abandon, left_by_thread, left_open
 
 _log = logging.getLogger("outbox")
 
@@ -22,6 +26,11 @@ _LEFT = (
     "outbox: the request has ended, and its session is still open with %s: the thread's next commit"
     " sends what this request gave up. Call session.remove() in a function with"
     " @app.teardown_appcontext"
+)
+_LEFT_BY_TASK = (
+    "outbox: a task has ended, and the session in which it enqueued is still open with %s: a later"
+    " commit sends %s, and without one %s lost. Call commit() in the task, and write with"
+    " app.app_context(): in the place of a context that is pushed"
 )
 
 
@@ -42,9 +51,30 @@ def _look(app: Flask, **_: object) -> None:
     source = app.extensions["outbox"].source
     if has_app_context() or not source.registry.has():
         return
-    if emails := uncommitted(source()):
+    if emails := left_open(source()):
         _log.warning(
             _LEFT,
             counted(emails, "email", "emails"),
             extra={"outbox": {"event": "emails_left_open", "emails": emails}},
         )
+
+
+def _look_behind_task(sender: Task[Any, Any], **_: object) -> None:
+    """Look at what a task leaves. One that runs within its caller leaves it to the caller."""
+    if sender.request.is_eager:
+        return
+    if emails := left_by_thread():
+        _log.warning(
+            _LEFT_BY_TASK,
+            counted(emails, "email", "emails"),
+            *(("it", "it is") if emails == 1 else ("them", "they are")),
+            extra={"outbox": {"event": "emails_left_open", "emails": emails}},
+        )
+
+
+def _listen() -> None:
+    task_postrun.connect(_look_behind_task)
+    atexit.register(abandon)
+
+
+_listen()

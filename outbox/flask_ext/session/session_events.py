@@ -6,8 +6,11 @@ Emails that it enqueued, and those that it withdrew, are followed each by themse
 from __future__ import annotations
 
 import logging
+import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 from sqlalchemy import event
 from sqlalchemy.orm import Session, SessionTransaction
@@ -18,16 +21,33 @@ _log = logging.getLogger("outbox")
 ENQUEUED, WITHDRAWN = _KINDS = ("outbox", "outbox.withdrawn")
 """What is followed: the keys in the session's `info`."""
 
+CLOSED = "the session was closed without a commit"
+ABANDONED = (
+    "the process ends, and the session was neither committed nor closed, as where an app context"
+    " is pushed and not popped"
+)
+"""How emails are lost."""
 
-@dataclass(kw_only=True)
+
+@dataclass(kw_only=True, eq=False)
 class _Pending:
     emails: dict[SessionTransaction | None, int] = field(default_factory=dict)
     """How many each transaction holds: the session's own, or a savepoint that may roll back."""
     wake: Callable[[], None] | None = None  # None while none of them is due at once
-    discarded: Callable[[int], None]
+    discarded: Callable[[int, str], None]  # is told how they were lost, too
+    thread: int | None = None  # that noted last; None once somebody has told of them
+    enqueued: bool
 
     def add(self, transaction: SessionTransaction | None, emails: int) -> None:
         self.emails[transaction] = self.emails.get(transaction, 0) + emails
+
+    @property
+    def total(self) -> int:
+        return sum(self.emails.values())
+
+
+_open: WeakSet[_Pending] = WeakSet()
+"""What live sessions of this process hold. A child of a fork does not answer for its parent's."""
 
 
 def note(
@@ -36,18 +56,60 @@ def note(
     *,
     kind: str = ENQUEUED,
     wake: Callable[[], None] | None = None,
-    discarded: Callable[[int], None],
+    discarded: Callable[[int, str], None],
 ) -> None:
-    """Note emails that were added to, or withdrawn in, the session's transaction."""
-    pending = session.info.setdefault(kind, _Pending(discarded=discarded))
+    """Note emails that were added to, or withdrawn in, the session's transaction.
+
+    If they are lost, `discarded` is called with their number, and with how they were lost.
+    """
+    pending = session.info.get(kind)
+    if pending is None:
+        new = _Pending(discarded=discarded, enqueued=kind == ENQUEUED)
+        pending = session.info[kind] = new
     pending.add(innermost(session), emails)
     pending.wake = wake or pending.wake
+    pending.thread = threading.get_ident()
+    _open.add(pending)
 
 
-def uncommitted(session: Session) -> int:
-    """Return how many emails the session's transaction has enqueued."""
+def left_open(session: Session) -> int:
+    """Return how many emails the session's transaction has enqueued: the caller tells of them."""
     pending: _Pending | None = session.info.get(ENQUEUED)
-    return sum(pending.emails.values()) if pending else 0
+    if pending is None:
+        return 0
+    pending.thread = None
+    return pending.total
+
+
+def left_by_thread() -> int:
+    """Return how many emails are in open sessions in which this thread was the last to enqueue.
+
+    The caller tells of them: a session counts again once more is enqueued in it.
+    """
+    emails, thread = 0, threading.get_ident()
+    for pending in _all_open():
+        if pending.enqueued and pending.thread == thread:
+            pending.thread = None
+            emails += pending.total
+    return emails
+
+
+def abandon() -> None:
+    """Tell of all emails in open sessions, because the process ends."""
+    for pending in _all_open():
+        emails = pending.total
+        pending.emails.clear()
+        if emails:
+            pending.discarded(emails, ABANDONED)
+
+
+def _all_open() -> list[_Pending]:
+    for _ in range(10):
+        try:
+            return list(_open)
+        except RuntimeError:  # another thread has enqueued meanwhile
+            continue
+    return []
 
 
 def _after_commit(session: Session) -> None:
@@ -56,7 +118,7 @@ def _after_commit(session: Session) -> None:
         return
     for kind in _followed(session):
         pending: _Pending = session.info.pop(kind)
-        if pending.wake is not None and any(pending.emails.values()):
+        if pending.wake is not None and pending.total:
             _wake(pending.wake)
 
 
@@ -88,13 +150,15 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
             continue
         pending: _Pending = session.info.pop(kind)
         if emails:
-            pending.discarded(emails)
+            pending.discarded(emails, CLOSED)
 
 
 def _listen() -> None:
     event.listen(Session, "after_commit", _after_commit)
     event.listen(Session, "after_rollback", _after_rollback)
     event.listen(Session, "after_transaction_end", _after_transaction_end)
+    if hasattr(os, "register_at_fork"):  # Windows has no fork
+        os.register_at_fork(after_in_child=_open.clear)
 
 
 _listen()

@@ -1,0 +1,154 @@
+"""An app context that is pushed and never popped closes no session: a script or worker still tells.
+
+Each test is a process of its own, because what tells is the end of a process, or of a task.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.one_database("sqlite"), pytest.mark.long]
+
+_APP = """
+import os
+import sys
+from celery import Celery
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from flask_mail import Message
+from outbox import Outbox, OutboxMail
+
+db, outbox, mail = SQLAlchemy(), Outbox(), OutboxMail()
+
+def message():
+    return Message("Hello", ["ada@x.example"], "Hi!", sender="shop@shop.example")
+
+def create_app():
+    app = Flask("shop")
+    app.config["SQLALCHEMY_DATABASE_URI"] = "sqlite:///" + sys.argv[1]
+    db.init_app(app)
+    outbox.init_app(app, db=db)
+    mail.init_app(app)
+    with app.app_context():
+        db.create_all()
+        outbox.enqueue(message(), tag="secret")
+        db.session.commit()
+    return app
+"""
+
+_PUSHED = "create_app().app_context().push()\n"
+
+_WORKER = """
+from celery.worker import state
+
+celery = Celery("shop", broker="memory://")
+
+@celery.task(name="shop.remind")
+def remind(kind):
+    if kind == "cancel":
+        outbox.cancel(tag="secret")
+    elif kind != "nothing":
+        mail.send(message())
+    if kind in ("commit", "rollback"):
+        getattr(db.session, kind)()
+    if kind == "fail":
+        raise RuntimeError("failed")
+    if kind == "eager":
+        remind.apply(args=["open"])
+        db.session.commit()
+
+@celery.task(name="shop.stop")
+def stop():
+    state.should_stop = 0
+
+def work(*kinds):
+    for kind in kinds:
+        remind.delay(kind)
+    stop.delay()
+    try:
+        celery.Worker(pool="solo", loglevel="WARNING", without_mingle=True).start()
+    except SystemExit:
+        pass
+"""
+
+_LOST = (
+    "{emails} discarded: the process ends, and the session was neither committed nor closed, as"
+    " where an app context is pushed and not popped. That is right after an error or a rollback;"
+    " otherwise call its commit() after enqueue"
+)
+_OPEN = "a task has ended, and the session in which it enqueued is still open with {emails}: "
+
+
+def lines(tmp_path: Path, script: str, status: int = 0) -> list[str]:
+    """Run a script in a process of its own; return what the outbox logs there."""
+    command = [sys.executable, "-c", _APP + script, str(tmp_path / "shop.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, done.stderr
+    assert "x.example" not in done.stderr
+    return [
+        line[line.index("outbox: ") + 8 :]
+        for line in done.stderr.splitlines()
+        if "outbox: " in line
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"), [("", 0), ("sys.exit(3)", 3), ("raise RuntimeError('failed')", 1)]
+)
+def test_a_script_that_never_commits_tells_at_its_end(
+    tmp_path: Path, ending: str, status: int
+) -> None:
+    sending = "mail.send(message())\nmail.send(message())\n"
+    assert lines(tmp_path, _PUSHED + sending + ending, status) == [
+        _LOST.format(emails="2 emails were")
+    ]
+
+
+def test_it_tells_too_of_emails_that_it_withdrew_in_vain(tmp_path: Path) -> None:
+    [line] = lines(tmp_path, _PUSHED + "outbox.cancel(tag='secret')\n")
+    assert line.startswith("1 email is not withdrawn after all: the process ends, and the session")
+
+
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_a_script_that_commits_or_rolls_back_tells_nothing(tmp_path: Path, ending: str) -> None:
+    assert lines(tmp_path, f"{_PUSHED}mail.send(message())\ndb.session.{ending}()\n") == []
+
+
+def test_a_session_that_was_closed_is_told_once(tmp_path: Path) -> None:
+    script = "with create_app().app_context():\n    mail.send(message())\n"
+    [line] = lines(tmp_path, script)
+    assert line.startswith("1 email was discarded: the session was closed without a commit.")
+
+
+def test_a_forked_child_does_not_tell_of_its_parents_session(tmp_path: Path) -> None:
+    script = (
+        f"{_PUSHED}mail.send(message())\nif os.fork():\n    os.wait()\n    db.session.commit()\n"
+    )
+    assert lines(tmp_path, script) == []
+
+
+def test_the_end_of_a_task_tells_that_its_session_is_open(tmp_path: Path) -> None:
+    work = "work('open', 'nothing', 'open', 'commit', 'fail', 'rollback')\n"
+    found = lines(tmp_path, _WORKER + _PUSHED + work)
+    assert [line.partition("a later commit")[0] for line in found] == [
+        _OPEN.format(emails="1 email"),
+        _OPEN.format(emails="2 emails"),
+        _OPEN.format(emails="1 email"),  # the third task's commit has sent those of the first two
+    ]
+
+
+def test_after_a_task_the_workers_end_tells_what_became_of_them(tmp_path: Path) -> None:
+    [at_the_task, at_the_end] = lines(tmp_path, _WORKER + _PUSHED + "work('open')\n")
+    assert at_the_task.endswith(
+        "a later commit sends it, and without one it is lost. Call commit() in the task, and write"
+        " with app.app_context(): in the place of a context that is pushed"
+    )
+    assert at_the_end == _LOST.format(emails="1 email was") + " in the task shop.remind"
+
+
+def test_a_task_that_runs_within_another_ones_transaction_tells_nothing(tmp_path: Path) -> None:
+    assert lines(tmp_path, _WORKER + _PUSHED + "work('eager')\n") == []
