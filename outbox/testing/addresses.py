@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..domain.errors import InvalidMessage
 from ..domain.header.address import check_address
@@ -10,7 +10,8 @@ from ..domain.header.address import check_address
 
 def bare_addresses(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
     """Return the addresses; raise ValueError, with the name of the argument, for anything else."""
-    found = (given,) if isinstance(given, str) else tuple(given)
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    found: tuple[str, ...] = tuple(given) if is_list else (given,)  # type: ignore[assignment]
     for one in found:
         try:
             check_address(one, name)

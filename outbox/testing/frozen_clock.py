@@ -12,6 +12,15 @@ from ..store.connection.database import Database
 from ..store.schema.clock import at_moment, can_stand_still
 
 
+def check_moment(moment: object) -> None:
+    """Raise ValueError for anything but a time with a zone."""
+    if not isinstance(moment, datetime):
+        told = f"the moment must be a datetime, such as datetime(…, tzinfo=UTC), not {moment!r}"
+        raise ValueError(told)
+    if moment.tzinfo is None:
+        raise ValueError("the moment needs a time zone, such as datetime(…, tzinfo=UTC)")
+
+
 class FrozenClock:
     """Puts a moment in the place of a database's clock, on all engines of that database."""
 
@@ -25,11 +34,9 @@ class FrozenClock:
         return self.moment is not None
 
     def freeze(self, at: datetime) -> None:
-        """Have the outbox's time, its offset included, be this moment from now on."""
+        """Have the outbox's time, its offset included, be this aware moment from now on."""
         if not can_stand_still(self._database.dialect):
             raise ConfigurationError(f"the clock of {self._database.dialect} cannot be frozen")
-        if at.tzinfo is None:
-            raise ValueError("the moment needs a time zone, such as datetime(…, tzinfo=UTC)")
         if not self.is_frozen:
             event.listen(Engine, "before_cursor_execute", self._rewrite, retval=True)
         offset = timedelta(seconds=self._database.offset)

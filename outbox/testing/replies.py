@@ -52,9 +52,9 @@ class Replies:
         `code` is from 400 to 599; `text` may begin with an enhanced status code (RFC 3463).
         Raises ValueError for anything else.
         """
-        if not 400 <= code <= 599:
+        if not isinstance(code, int) or not 400 <= code <= 599:
             raise ValueError("a code is from 400 to 599: where no rule fits, the reply is 250")
-        if not text.isascii() or not text.isprintable():
+        if not isinstance(text, str) or not text.isascii() or not text.isprintable():
             raise ValueError("a reply is one line of ASCII")
         self._add(step, f"{code} {text}".rstrip(), to, times)
 
@@ -81,12 +81,12 @@ class Replies:
         return otherwise
 
     def _add(self, step: str, reply: str | None, to: str | None, times: int | None) -> None:
-        phase = _PHASES.get(step.upper())
+        phase = _PHASES.get(str(step).upper())
         if phase is None:
             raise ValueError(f"a step is one of {', '.join(_PHASES)}, not {step!r}")
         if to is not None and phase is Phase.MAIL:
             raise ValueError("at MAIL the recipients are not known yet: give no to=")
-        if times is not None and times < 1:
+        if times is not None and (not isinstance(times, int) or times < 1):
             raise ValueError("times is a number from 1; without it a rule is always used")
         address = None if to is None else on_the_wire(*bare_addresses("to", to))
         with self._lock:

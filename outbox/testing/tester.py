@@ -18,7 +18,7 @@ from ..flask_ext.session.source import AnySession
 from ..store.queries import whole_emails
 from . import misses, sending, views
 from .enqueued import Delivery, EnqueuedEmail
-from .frozen_clock import FrozenClock
+from .frozen_clock import FrozenClock, check_moment
 from .replies import Replies
 from .wanted import Filters, Wanted
 
@@ -75,7 +75,7 @@ class OutboxTester:
         enqueued twice by mistake does not pass.
         """
         __tracebackhide__ = True
-        if count < 1:
+        if not isinstance(count, int) or count < 1:
             raise ValueError("count is a number from 1: use assert_nothing_enqueued")
         wanted, emails = Wanted.of(filters), self._all(session)
         found = list(filter(wanted.matches, emails))
@@ -137,8 +137,10 @@ class OutboxTester:
     def travel_to(self, moment: datetime) -> None:
         """Move the outbox's time forward to this moment, such as an email's `due_at`.
 
-        `moment` is aware. Raises ValueError for a moment that lies behind.
+        `moment` is aware. Raises ValueError for a moment that lies behind, and for a time without a
+        zone.
         """
+        check_moment(moment)
         way = moment - self.now()
         if self._clock.is_frozen and way >= timedelta():
             self.freeze(moment)
@@ -152,7 +154,8 @@ class OutboxTester:
         it. It goes on after `close`, after `unfreeze`, or at the end of a `with` block. That block
         gets the moment. Python's own clock goes on. Raises ValueError for a time without a zone.
         """
-        moment = at or self.now()
+        moment = self.now() if at is None else at
+        check_moment(moment)
         # SQLite's clock has milliseconds. Rounded up, what is due at this moment is due.
         moment += timedelta(microseconds=-moment.microsecond % 1000)
         self._clock.freeze(moment)

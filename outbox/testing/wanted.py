@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, ndiff
 from typing import NamedTuple, TypedDict
@@ -65,10 +65,11 @@ class Wanted:
 
         Raises TypeError for a name that is no filter. Raises ValueError for a value that any email
         would match: such as None, where a test meant an address that its own code has not set. So
-        it does for a `to` that is no bare address, because no email would match that.
+        it does for a `to` that is no bare address, and for a part of a text that is no text: no
+        email would match that.
         """
         names, to = Filters.__annotations__, filters.get("to")
-        if to is not None and not isinstance(to, str):
+        if isinstance(to, Iterable) and not isinstance(to, str):
             filters = filters.copy()
             filters["to"] = tuple(to)  # an iterator can be read only once
         for name, value in filters.items():
@@ -77,6 +78,8 @@ class Wanted:
                 raise TypeError(f"there is no filter {name!r}{hint(name, names)}; {known}")
             if value is None or (not value and name not in ("subject", "tag", "key")):
                 raise ValueError(f"{name}={value!r} would match any email: leave it out, or set it")
+            if name.endswith("_contains") and not isinstance(value, str):
+                raise ValueError(f"{name}={value!r} must be text")
         bare_addresses("to", filters.get("to", ()))
         return cls(**filters)
 

@@ -160,8 +160,9 @@ def test_many_emails_are_not_all_listed(shop: Shop, tester: OutboxTester) -> Non
 def test_a_wrong_call_is_told(tester: OutboxTester) -> None:
     with pytest.raises(TypeError, match="subjekt"):
         tester.assert_enqueued(subjekt="Hi")  # type: ignore[call-arg]
-    with pytest.raises(ValueError, match="assert_nothing_enqueued"):
-        tester.assert_enqueued(count=0)
+    for count in (0, None, "1", 1.5):
+        with pytest.raises(ValueError, match="assert_nothing_enqueued"):
+            tester.assert_enqueued(count=count)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -174,6 +175,24 @@ def test_a_filter_that_any_email_would_match_is_refused(
     shop.enqueue()
     for ask in (tester.emails, tester.assert_enqueued, tester.assert_nothing_enqueued):
         with pytest.raises(ValueError, match="would match any email"):
+            ask(**filters)
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ({"to": 5}, "to=5 is no address without a name"),
+        ({"to": [5]}, "to=5 is no address without a name"),
+        ({"subject_contains": 5}, "subject_contains=5 must be text"),
+        ({"text_contains": b"Hi"}, "text_contains=b'Hi' must be text"),
+    ],
+)
+def test_a_filter_of_another_type_is_refused(
+    shop: Shop, tester: OutboxTester, filters: Any, told: str
+) -> None:
+    shop.enqueue()
+    for ask in (tester.emails, tester.assert_enqueued, tester.assert_nothing_enqueued):
+        with pytest.raises(ValueError, match=told):
             ask(**filters)
 
 

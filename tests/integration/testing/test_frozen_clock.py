@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -152,3 +153,22 @@ def test_the_end_of_the_test_lets_it_go_on(shops: Shops) -> None:
         other.database.dialect = "mssql"
         with pytest.raises(ConfigurationError, match="mssql cannot be frozen"):
             same.freeze()
+
+
+@pytest.mark.one_database("sqlite")
+@pytest.mark.parametrize(
+    ("moment", "told"),
+    [
+        (datetime(2031, 5, 1, 12), "the moment needs a time zone"),  # noqa: DTZ001
+        (None, "the moment must be a datetime, such as .* not None"),
+        ("x", "the moment must be a datetime, such as .* not 'x'"),
+    ],
+)
+def test_a_moment_without_a_zone_and_what_is_no_moment_are_refused(
+    tester: OutboxTester, moment: Any, told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        tester.travel_to(moment)
+    if moment is not None:  # which freezes the moment that is
+        with pytest.raises(ValueError, match=told):
+            tester.freeze(moment)

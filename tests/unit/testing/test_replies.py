@@ -53,9 +53,15 @@ def test_the_last_rule_that_fits_counts_until_it_is_used_up() -> None:
         ("RCPT", 550, {"text": "näh"}, "ASCII"),
         ("RCPT", 550, {"times": 0}, "from 1"),
         ("MAIL", 550, {"to": "a@x.example"}, "not known yet"),
+        (None, 550, {}, "one of MAIL, RCPT, DATA, DOT, not None"),
+        ("RCPT", "550", {}, "from 400 to 599"),
+        ("RCPT", None, {}, "from 400 to 599"),
+        ("RCPT", 550, {"text": None}, "one line"),
+        ("RCPT", 550, {"times": "1"}, "from 1"),
+        ("RCPT", 550, {"to": 5}, "to=5 is no address"),
     ],
 )
-def test_a_wrong_rule_is_refused(step: str, code: int, options: dict[str, Any], told: str) -> None:
+def test_a_wrong_rule_is_refused(step: Any, code: Any, options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         Replies().at(step, code, **options)
 
