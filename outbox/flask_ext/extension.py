@@ -234,9 +234,11 @@ class Outbox(AllVerbs, WithPreviews, Asynchronous):
 
         It is safe against a concurrent claim: once you commit, no email that is counted will be
         sent. An email in doubt ends `unknown` and is not counted: after your commit `email_unknown`
-        tells of it. Raises InvalidMessage for an id, key or tag that no email can have; the
-        transaction stays usable.
+        tells of it. Raises InvalidMessage for an id, key or tag that no email can have, and unless
+        exactly one of them is given; the transaction stays usable.
         """
+        if (id, key, tag).count(None) != 2:
+            raise InvalidMessage("id", "give exactly one of id, key and tag")
         names = {"key": check_name("key", key, MAX_KEY), "tag": check_name("tag", tag, MAX_TAG)}
         which = check_id(id)
         state = state_of(self._app)

@@ -36,6 +36,7 @@ _ORDINARY = re.compile(
     rf"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@{_LABEL.pattern}(?:\.{_LABEL.pattern})*"
 )
 FORM = "an address has the form local-part@domain"
+_ALONE = "give the address alone, without a name or angle brackets"
 _NO_NAME = (
     "the domain is not a valid international name (UTS 46, IDNA 2008);"
     " if it exists all the same, give its ASCII form (xn--…)"
@@ -62,7 +63,9 @@ def check_address(address: object, field: str) -> str:
     if not at or not local or not domain:
         raise InvalidMessage(field, FORM)
     if not (_DOT_STRING.fullmatch(local) or _QUOTED_STRING.fullmatch(local)):
-        raise InvalidMessage(field, "the local part has characters that need quoting")
+        named = "<" in local and domain.endswith(">")
+        rule = _ALONE if named else "the local part has characters that need quoting"
+        raise InvalidMessage(field, rule)
     if _ENCODED.search(local):  # some mail programs decode it there too, and see another address
         raise InvalidMessage(field, "an address must not contain an encoded word (RFC 2047 §5)")
     if len(local.encode()) > MAX_LOCAL:

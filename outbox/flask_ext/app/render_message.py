@@ -26,7 +26,7 @@ from ...domain.message.render import (
 )
 from ...domain.search.subject import read_subject
 from ..messages import fast_path
-from ..messages.convert import author, standard
+from ..messages.convert import author, check_kinds, standard
 from ..messages.size_guard import refuse_heavy
 
 
@@ -131,11 +131,13 @@ class Renderer:
         )
 
     def _check(self, message: object) -> None:
-        """Refuse a message that is surely too large, or a null sender of a person's message.
+        """Refuse a message that cannot be read, is too large, or has no sender for its bounces.
 
         A null sender is for automatic messages, where a bounce could start a loop. A person wants
         to know that an email did not arrive.
         """
+        if isinstance(message, flask_mail.Message):
+            check_kinds(message)
         refuse_heavy(message, self.settings.max_size)
         if self.options.envelope_from == "" and not self.added_headers.is_automatic(message):
             rule = "<> is for automatic messages: give auto_submitted=True (RFC 3834 §5)"

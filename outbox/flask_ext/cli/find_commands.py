@@ -67,7 +67,8 @@ def list_(as_json: bool, limit: int, after: str | None, **wanted: Any) -> None:
         try:
             found = outbox.list(limit=min(limit, MOST_ON_PAGE), after=after, **wanted)
         except InvalidMessage as error:
-            raise click.UsageError(f"--{error.field.replace('_', '-')} {error.rule}") from None
+            option = f"'--{error.field.replace('_', '-')}'"
+            raise click.BadParameter(error.rule, param_hint=option) from None
         for email in found:
             show(email)
         limit, after = limit - len(found), found.next

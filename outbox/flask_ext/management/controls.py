@@ -23,6 +23,8 @@ from .results import Suppressions
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
+_PAIRS = "must be pairs of an address and a reason"
+
 
 def suppress(runtime: Runtime, address: Any, reason: Any, by: Any) -> bool:
     """Put an address on the list; False where it was on it already."""
@@ -38,6 +40,8 @@ def suppress(runtime: Runtime, address: Any, reason: Any, by: Any) -> bool:
 
 def suppress_many(runtime: Runtime, rows: Iterable[Any], by: Any) -> Suppressions:
     """Put addresses with their reasons on the list, in one transaction; tell which are wrong."""
+    if not isinstance(rows, Iterable):
+        raise InvalidMessage("rows", _PAIRS)
     reasons, wrong, total = dict[str, str](), dict[int, str](), 0
     for place, row in enumerate(rows):
         address, reason = _pair(row)
@@ -62,7 +66,7 @@ def _pair(row: Any) -> tuple[Any, Any]:
     try:
         address, reason = row
     except (TypeError, ValueError):
-        raise InvalidMessage("rows", "must be pairs of an address and a reason") from None
+        raise InvalidMessage("rows", _PAIRS) from None
     return address, reason
 
 

@@ -111,6 +111,13 @@ def _compose(
     return message
 
 
+def check_kinds(source: flask_mail.Message) -> None:
+    """Raise InvalidMessage for headers or alternatives that are not given by their names."""
+    for field, value in (("extra_headers", source.extra_headers or {}), ("alts", source.alts)):
+        if not hasattr(value, "items"):
+            raise InvalidMessage(field, "must be a dictionary")
+
+
 def check_options(mail_options: object, rcpt_options: object) -> None:
     """Raise InvalidMessage for an invalid ESMTP parameter (RFC 5321 §4.1.2).
 

@@ -11,7 +11,7 @@ import flask_mail
 import pytest
 from sqlalchemy.orm import Session
 
-from outbox import InvalidMessage, Outbox
+from outbox import InvalidMessage
 from tests.support.shop.shop import START, Shop, Shops, message
 
 pytestmark = pytest.mark.one_database("postgresql")
@@ -255,39 +255,3 @@ def test_every_email_that_is_not_refused_fits_its_columns(shop: Shop) -> None:
     )
     row = shop.email_row(email.id)
     assert (row.recipient, row.key, row.tag) == (longest, "\U0001f4e7" * 255, "\u00e4" * 100)
-
-
-@pytest.mark.parametrize(
-    ("act", "told"),
-    [
-        (
-            lambda outbox, session: outbox.enqueue_many(
-                flask(recipients=[]), [f"{SECRET}@x.example"], key="news-42", session=session
-            ),
-            "key: must be a function: each email has a key of its own",
-        ),
-        (
-            lambda outbox, session: outbox.enqueue_many([flask()], key="news-42", session=session),
-            "key: must be a function: each email has a key of its own",
-        ),
-        (
-            lambda outbox, _: outbox.suppress_many([f"{SECRET}@x.example"]),
-            "rows: must be pairs of an address and a reason",
-        ),
-        (
-            lambda outbox, _: outbox.send_again(1, by="ada", seen="0"),
-            "seen: must be the id of an entry of the audit, or 0",
-        ),
-    ],
-)
-def test_an_argument_of_another_kind_is_named(
-    shop: Shop, act: Callable[[Outbox, Session], object], told: str
-) -> None:
-    shop.outbox.send_again(shop.enqueue().id, by="ada")
-    with shop.session() as session:
-        with pytest.raises(InvalidMessage) as refused:
-            act(shop.outbox, session)
-        assert str(refused.value) == told
-        shop.outbox.enqueue(message(), session=session)
-        session.commit()
-    assert shop.count(shop.tables.email) == 3

@@ -45,13 +45,14 @@ def test_every_filter_of_the_verb_is_an_option(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--recipient", "ada"], "--recipient an address has the form local-part@domain"),
-        (["--message-id", "a b"], "--message-id must be <left@right>"),
-        (["--status", "expired"], "--status no index has expired; indexes serve recipient,"),
-        (["--after", "x"], "--after must be the `next` of the page before"),
+        (["--recipient", "ada"], "'--recipient': an address has the form local-part@domain"),
+        (["--recipient", "Ada <a@x.example>"], "'--recipient': give the address alone, without a"),
+        (["--message-id", "a b"], "'--message-id': must be <left@right>"),
+        (["--status", "expired"], "'--status': no index has expired; indexes serve recipient,"),
+        (["--after", "x"], "'--after': must be the `next` of the page before"),
         (["--since", "yesterday"], "must be a time in ISO 8601, such as 2026-07-01"),
-        (["--since", "2026-07-02", "--until", "2026-07-01"], "--until must be after since"),
-        (["--subject", "\udcff"], "--subject must not contain control characters"),
+        (["--since", "2026-07-02", "--until", "2026-07-01"], "'--until': must be after since"),
+        (["--subject", "\udcff"], "'--subject': must not contain control characters"),
         (["--limit", "10001"], "10001 is not in the range 1<=x<=10000"),
     ],
 )

@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import create_engine, select, update
 from sqlalchemy.exc import OperationalError
 
-from outbox import Status
+from outbox import InvalidMessage, Status
 from outbox.domain.delivery.outcome import Outcome, RecipientStatus
 from outbox.domain.delivery.transaction import Reply, Verdict
+from outbox.store.transitions.cancel import withdraw
 from outbox.store.transitions.resolve import resolve
 from outbox.store.transitions.retry import retry
 from outbox.store.transitions.window import finish
@@ -89,8 +90,10 @@ def test_emails_are_withdrawn_by_id_key_or_tag(shop: Shop) -> None:
 
 @pytest.mark.parametrize("which", [{}, {"id": 1, "key": "x"}])
 def test_exactly_one_of_id_key_and_tag_is_asked_for(shop: Shop, which: dict[str, object]) -> None:
-    with pytest.raises(TypeError, match="exactly one"):
+    with pytest.raises(InvalidMessage, match="id: give exactly one"):
         cancel(shop, **which)
+    with pytest.raises(TypeError, match="exactly one"):  # a bug of ours must not withdraw them all
+        shop.database.run(lambda c: withdraw(c, shop.database, **which))  # type: ignore[arg-type]
 
 
 def test_thousands_of_emails_are_withdrawn_at_once(shop: Shop) -> None:
