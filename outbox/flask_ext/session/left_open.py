@@ -28,7 +28,7 @@ _LEFT = (
     " @app.teardown_appcontext"
 )
 _LEFT_BY_TASK = (
-    "outbox: a task has ended, and the session in which it enqueued is still open with %s: a later"
+    "outbox: %s has ended, and the session in which it enqueued is still open with %s: a later"
     " commit sends %s, and without one %s lost. Call commit() in the task, and write with"
     " app.app_context(): in the place of a context that is pushed"
 )
@@ -64,11 +64,13 @@ def _look_behind_task(sender: Task[Any, Any], **_: object) -> None:
     if sender.request.is_eager:
         return
     if emails := left_by_thread():
+        origin = f"the task {sender.name}"
         _log.warning(
             _LEFT_BY_TASK,
+            origin,
             counted(emails, "email", "emails"),
             *(("it", "it is") if emails == 1 else ("them", "they are")),
-            extra={"outbox": {"event": "emails_left_open", "emails": emails}},
+            extra={"outbox": {"event": "emails_left_open", "emails": emails, "origin": origin}},
         )
 
 

@@ -80,7 +80,10 @@ _LOST = (
     " where an app context is pushed and not popped. That is right after an error or a rollback;"
     " otherwise call its commit() after enqueue"
 )
-_OPEN = "a task has ended, and the session in which it enqueued is still open with {emails}: "
+_OPEN = (
+    "the task shop.remind has ended, and the session in which it enqueued is still open with"
+    " {emails}: "
+)
 
 
 def lines(tmp_path: Path, script: str, status: int = 0) -> list[str]:
