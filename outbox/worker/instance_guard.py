@@ -14,9 +14,9 @@ import weakref
 from collections.abc import Callable
 from math import inf
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Dialect, Engine, event
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, Pool
 
 from ..store.connection.database import Database
 from ..store.connection.error_codes import describe
@@ -46,6 +46,7 @@ class InstanceGuard:
         self._may_guess = False  # if it cannot ask, what it found before still holds
         self._instance = ""
         self._refusal: str | None = None
+        self._dialect: Dialect | None = None
 
     def refusal(self, seen: str = "") -> str | None:
         """Return why nothing may be sent, or None; `seen` is the instance that a sweep has read.
@@ -68,17 +69,19 @@ class InstanceGuard:
         self._may_guess = False
 
     def watch(self, engine: Engine) -> None:
-        """Ask again after each new connection of this engine."""
+        """Ask again after each new connection of this engine.
+
+        Nothing is added to the engine: other threads may be going through its listeners.
+        """
         if not isinstance(engine.pool, NullPool):  # there each statement has a new one
-            # The engine may not hold the app: Flask-SQLAlchemy holds each app's engines as long as
-            # it lives, and so the app with them.
-            found = weakref.ref(self)
+            self._dialect = engine.dialect
+            # The list may not hold the guard, and with it the app.
+            _watching.append(weakref.ref(self, _watching.remove))
 
-            def forget(*_: object) -> None:
-                if (guard := found()) is not None:
-                    guard.forget()
-
-            event.listen(engine, "connect", forget)
+    def forget_for(self, dialect: Dialect | None) -> None:
+        """Ask again if a new connection may be of the engine with this dialect: it has its own."""
+        if dialect is None or dialect is self._dialect:
+            self.forget()
 
     def _ask(self) -> None:
         database = self._database()
@@ -123,3 +126,21 @@ class InstanceGuard:
             examine.keep(database, self.name, found)
         except SQLAlchemyError as error:  # no email waits for it, and the next minute tries again
             _log.warning("outbox: the instance was not noted (%s)", describe(error))
+
+
+_watching: list[weakref.ref[InstanceGuard]] = []
+
+
+def _connected(_: object, record: object) -> None:
+    """Tell the guards of a new connection's engine, also where another pool has replaced its first.
+
+    SQLAlchemy does not say publicly whose the connection is. If it no longer says so at all, all
+    guards ask again.
+    """
+    pool = getattr(record, "_ConnectionRecord__pool", None)
+    for found in _watching[:]:
+        if (guard := found()) is not None:
+            guard.forget_for(getattr(pool, "_dialect", None))
+
+
+event.listen(Pool, "connect", _connected)  # at the import, while nobody connects

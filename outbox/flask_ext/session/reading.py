@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from sqlalchemy import Connection, Dialect, Engine, event
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.orm import Session, SessionTransaction, SessionTransactionOrigin
 
 from ...store.connection.facts import facts_of
 from ...store.session.pending_writes import Mark, may_call
+from .first_use import FirstUse, Wanted
 
 _KEY = "outbox.reading"
 _BEFORE = "outbox.reading.before"
@@ -36,10 +38,6 @@ _marks: WeakKeyDictionary[Connection, Mark] = WeakKeyDictionary()
 
 _of_thread = threading.local()
 """The connections in transactions that sessions of a thread began, where only one may write."""
-
-_heard: WeakSet[Dialect] = WeakSet()
-"""The dialects, one per engine, whose statements are listened to: those that sessions use. A
-worker's statements have no session, and a listener would cost each of them a tenth of its time."""
 
 
 def holds_nothing(session: Session) -> bool:
@@ -168,12 +166,10 @@ def _bare(statement: str) -> str:
 
 
 def _after_begin(session: Session, _: Any, connection: Connection) -> None:
-    if connection.dialect not in _heard:
-        _heard.add(connection.dialect)
-        _hear(connection)
     # Also fired for a savepoint, and for a second session on the connection. Writes that came
     # before either of them still count.
     if connection not in _marks:
+        _statements.listen(connection)
         mark = _marks[connection] = Mark(connection)
         # Such a session commits also what others have written over the connection.
         mark.is_broken = (
@@ -192,19 +188,24 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
                 before.add(connection)
 
 
-def _hear(connection: Connection) -> None:
+def _wanted(connection: Connection) -> Iterator[Wanted]:
     dialect, engine = connection.dialect, connection.engine
     # The dialect's events are used: an engine's own cost each transaction a sixth of an enqueue's
     # time. But where a listener executes the statement itself, SQLAlchemy calls no later listener.
     known = dialect.dispatch
     if known.do_execute or known.do_executemany or known.do_execute_no_params:
-        event.listen(engine, "before_cursor_execute", _before_on)
+        yield engine, "before_cursor_execute", _before_on
     else:
-        event.listen(dialect, "do_execute", _before)
-        event.listen(dialect, "do_executemany", _before)
-        event.listen(dialect, "do_execute_no_params", _before)
+        yield dialect, "do_execute", _before
+        yield dialect, "do_executemany", _before
+        yield dialect, "do_execute_no_params", _before
     if facts_of(dialect.name).driver_use:
-        event.listen(engine, "after_cursor_execute", _after)
+        yield engine, "after_cursor_execute", _after
+
+
+_statements = FirstUse(attrgetter("dialect"), _wanted)
+"""The dialects, one per engine, whose statements are listened to: those that sessions use. A
+worker's statements have no session, and a listener would cost each of them a tenth of its time."""
 
 
 def _after_transaction_create(session: Session, transaction: SessionTransaction) -> None:

@@ -7,26 +7,31 @@ would not undo it. So a session's engine begins a transaction before the savepoi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
-from weakref import WeakSet
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, event
 from sqlalchemy.orm import Session
 
 from ...store.connection.facts import facts_of
 from ...store.session.caller_transaction import in_transaction
-
-_known: WeakSet[Engine] = WeakSet()
-"""The engines that sessions have used."""
+from .first_use import FirstUse, Wanted
 
 
 def _after_begin(_session: Session, _transaction: Any, connection: Connection) -> None:
     # This runs before a session's first savepoint is sent, also where the savepoint comes first.
+    _savepoints.listen(connection)
+
+
+def _wanted(connection: Connection) -> Iterator[Wanted]:
     engine = connection.engine
-    if engine not in _known:
-        _known.add(engine)
-        if facts_of(engine.dialect.name).begins_late:
-            event.listen(engine, "savepoint", _begin)
+    if facts_of(engine.dialect.name).begins_late:
+        yield engine, "savepoint", _begin
+
+
+_savepoints = FirstUse(attrgetter("engine"), _wanted)
+"""The engines that sessions have used."""
 
 
 def _begin(connection: Connection, _name: str) -> None:

@@ -155,6 +155,22 @@ def test_a_database_that_was_restored_under_a_running_process_is_asked_over_a_ne
     assert drain(worker.runtime) == 0
 
 
+def test_a_new_connection_of_another_engine_has_nothing_asked(sending: Shop) -> None:
+    drain(sending.runtime)
+    later = sending.runtime.clock() + 10.0  # within the minute
+    sending.runtime.clock = lambda: later
+    other = sa.create_engine(sending.engine.url)
+    with asked(sending) as statements:
+        other.connect().close()
+        other.dispose()
+        drain(sending.runtime)
+        assert statements == []
+        with sending.engine.connect(), sending.engine.connect():
+            pass
+        drain(sending.runtime)
+        assert statements != []
+
+
 def test_nothing_is_sent_while_a_restore_is_under_way(sending: Shop, catcher: Catcher) -> None:
     sending.enqueue()
     database = sending.database
