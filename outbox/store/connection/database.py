@@ -16,13 +16,14 @@ from sqlalchemy.pool import QueuePool
 
 from ..encryption.cipher import Cipher
 from ..encryption.tombstones import Tombstones
+from ..harmless_log import harmless_log
 from ..hidden_values import VALUES_HIDDEN
 from ..schema.clock import Offset, clock
 from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, noted
-from .error_codes import is_transient, refuse_missing_tables, tables_needed
+from .error_codes import is_lock_timeout, is_transient, refuse_missing_tables, tables_needed
 from .facts import facts_of
 from .lending import isolated
 from .psycopg.prepared_statements import asked
@@ -36,6 +37,14 @@ Result = TypeVar("Result")
 TRIES = 8
 STATEMENTS = 200
 """The most statements that are kept. They differ by few keys: batch sizes, lanes, priorities."""
+TOLD = 60.0
+"""Seconds for which a process tells of no further wait for a lock."""
+
+_WAITS = (
+    "outbox: another transaction has kept a write waiting for %.0f s, and the write is tried again:"
+    " a report on the outbox's tables belongs under READ COMMITTED, see 'Reports on MariaDB' in"
+    " docs/reference/databases.md"
+)
 
 
 class Database:
@@ -74,6 +83,7 @@ class Database:
         self.failing = dict[int, float]()  # emails, and until when: `control/passed_over.py`
         self.locked_leases = dict[UUID, tuple[float, float]]()  # see `control/locked_leases.py`
         self._built: dict[Hashable, Any] = {}
+        self._told = -inf  # when it last told of a wait for a lock
 
     @property
     def offset(self) -> float:
@@ -155,6 +165,7 @@ class Database:
 
     def _run(self, work: Callable[[Connection], Result]) -> Result:
         for left in reversed(range(TRIES)):
+            began = time.monotonic()
             try:
                 with self.transaction() as connection:
                     if not self.audience.wants:
@@ -162,12 +173,19 @@ class Database:
                     with noted(connection) as endings:
                         result = work(connection)
             except DBAPIError as error:
+                self._tell_wait(error, time.monotonic() - began)
                 is_lock = error.statement == BEGIN
                 _wait_or_raise(error, left - (TRIES - lock_tries(self.patience, TRIES)) * is_lock)
             else:
                 self.tell(endings)
                 return result
         raise AssertionError("unreachable")
+
+    def _tell_wait(self, error: DBAPIError, seconds: float) -> None:
+        """Log that the server has ended a wait for a lock: MariaDB and MySQL do so after 50 s."""
+        if is_lock_timeout(error) and time.monotonic() - self._told > TOLD:
+            self._told = time.monotonic()
+            harmless_log.warning(_WAITS, seconds)
 
     def tell(self, endings: Iterable[Ending]) -> None:
         """Tell the audience of emails whose end is committed."""
