@@ -9,6 +9,7 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ..domain.delivery.halt_reason import UNVERIFIED
 from ..domain.delivery.reply_table import Event
 from ..domain.delivery.transaction import Reply
 
@@ -47,6 +48,8 @@ class NoReply(smtplib.SMTPException):
     @classmethod
     def of(cls, error: OSError) -> NoReply:
         """Turn a socket's error into its event."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return cls(Event.UNVERIFIED, f"{UNVERIFIED}: {error.verify_message.rstrip('.')}")
         event = Event.TIMEOUT if isinstance(error, TimeoutError) else Event.CLOSED
         return cls(event, f"{type(error).__name__}: {error}")
 

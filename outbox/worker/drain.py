@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..store.connection.error_codes import describe
 from ..store.harmless_log import harmless_log
 from ..store.records import Claim
+from .batch.batch_end import BatchReport
 from .batch.send_batch import send_batch
 from .fold import fold_tallies
 from .jobs import run_jobs
@@ -22,19 +23,22 @@ def drain(
     runtime: Runtime,
     *,
     progress: Callable[[int], None] = lambda _: None,
+    ended: Callable[[BatchReport], object] = lambda _: None,
     is_command: bool = False,
 ) -> int:
     """Send until no email is due that may be sent now; return how many emails were claimed.
 
     It may run beside workers, and does not touch the emails that they hold. It does the jobs, too.
     A batch that an error ends stops no other one: the first error is raised when all is done.
+    An email that a batch gives back may be claimed, and counted, again. `ended` gets the report of
+    each batch that no error ended.
 
     With `is_command` the process ends behind it, and nobody has asked it to: it waits longer for
     what is not recorded yet. Elsewhere a thread goes on with that.
     """
     is_asked = not is_command
     try:
-        return _drain(runtime, progress)
+        return _drain(runtime, progress, ended)
     except (KeyboardInterrupt, SystemExit):
         is_asked = True
         raise
@@ -42,7 +46,9 @@ def drain(
         runtime.wait_for_writes(is_asked=is_asked)
 
 
-def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:
+def _drain(
+    runtime: Runtime, progress: Callable[[int], None], ended: Callable[[BatchReport], object]
+) -> int:
     total, failed = 0, list[Exception]()
     while True:
         claims: list[Claim] = []
@@ -54,7 +60,7 @@ def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:
             break
         more = False
         for made in claims:
-            more |= _send(runtime, made, failed)
+            more |= _send(runtime, made, failed, ended)
             total += made.emails
             progress(made.emails)
         fold_tallies(runtime)
@@ -67,13 +73,20 @@ def _drain(runtime: Runtime, progress: Callable[[int], None]) -> int:
     return total
 
 
-def _send(runtime: Runtime, made: Claim, failed: list[Exception]) -> bool:
+def _send(
+    runtime: Runtime,
+    made: Claim,
+    failed: list[Exception],
+    ended: Callable[[BatchReport], object],
+) -> bool:
     """Send a batch; return whether another sweep may bring more. Its error is added to `failed`."""
     try:
-        return send_batch(runtime, made.token).is_worth_a_sweep
+        report = send_batch(runtime, made.token)
     except Exception as error:
         if is_nobodys_fault(error):
             raise
         harmless_log.error("outbox: a batch ended with an error (%s)", describe(error))
         failed.append(error)
         return len(failed) < MOST_FAILED
+    ended(report)
+    return report.is_worth_a_sweep

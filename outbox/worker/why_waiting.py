@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from ..domain.counted import counted
+from ..domain.delivery.halt_reason import CERTIFICATE_REMEDY, is_unverified
 from ..domain.delivery.status import LEASED, Status
 from ..domain.header.address import suppression_key
 from ..domain.scheduling.lanes import route_of_lane
@@ -132,7 +133,8 @@ def _blocked(server: ServerStatus, cap: int | None) -> str:
     """Return why nothing may go over the server, or ""."""
     if server.next_probe is not None:
         probe = _second(server.next_probe)
-        return f"server {server.server} is halted, next probe {probe}: {server.reason}"
+        remedy = f" ({CERTIFICATE_REMEDY})" if is_unverified(server.reason) else ""
+        return f"server {server.server} is halted, next probe {probe}: {server.reason}{remedy}"
     if cap is not None and server.connections >= cap:
         return f"server {server.server} has no connection free, of {cap}"
     return ""

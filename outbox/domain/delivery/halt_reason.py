@@ -5,6 +5,16 @@ from __future__ import annotations
 from .reply_words import CONNECTIONS, POLICY_QUOTA, THROTTLE, words_of
 from .transaction import Phase, Reply
 
+UNVERIFIED = "the server's certificate does not verify"
+"""The words with which the text of such a halt's reply begins."""
+
+CERTIFICATE_REMEDY = (
+    "name its authority's certificate in OUTBOX_TLS_CA_FILE, or give MAIL_SERVER, or the entry in"
+    " OUTBOX_SERVERS, the name that stands in the certificate, and restart the workers: they try it"
+    " at once; an expired certificate must be renewed at the server; no email is lost or charged"
+)
+"""What a person can do about it."""
+
 
 def halt_reason(phase: Phase, reply: Reply) -> str:
     """Return a reply in words: where it came, and what the server said."""
@@ -14,6 +24,11 @@ def halt_reason(phase: Phase, reply: Reply) -> str:
 def refuses_login(reason: str) -> bool:
     """Return whether the server refused the user name or the password."""
     return reason.startswith(Phase.AUTH)
+
+
+def is_unverified(reason: str) -> bool:
+    """Return whether the server's certificate does not verify."""
+    return reason.partition(": ")[2].startswith(f"0 {UNVERIFIED}")
 
 
 def refuses_connections(reason: str) -> bool:

@@ -35,6 +35,7 @@ class Event(StrEnum):
     TIMEOUT = "timeout"  # the reply's total deadline passed
     GARBAGE = "garbage"  # the octets that came are not an SMTP reply
     LACKING = "lacking"  # the server does not offer what this step needs: nothing was sent
+    UNVERIFIED = "unverified"  # the server's certificate does not verify: the handshake has ended
     MALFORMED = "malformed"  # the envelope makes no valid command line: no server can take it
     LEASE = "lease"  # our lease was lost: the fence said no
     TOO_LONG = "too long"  # the transaction as a whole took longer than it may
@@ -104,6 +105,7 @@ ROWS: tuple[Row, ...] = (
     Row(AUTH, "421", Verdict.HALT),
     Row(AUTH, "5", Verdict.HALT, alert=True),  # 535, and the related 534 and 538
     Row(AUTH, Event.LACKING, Verdict.HALT, alert=True),
+    Row(SESSION, Event.UNVERIFIED, Verdict.HALT, alert=True),  # it stays so until a person acts
     Row(SESSION, "", Verdict.HALT),
     # A halting reply to an email's own command: the next email tells whose fault it is.
     Row(MAILING, "421", Verdict.SUSPECT),

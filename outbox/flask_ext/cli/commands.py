@@ -15,6 +15,7 @@ from ...domain.version import __version__
 from ...store.control.pause import EVERYTHING
 from ...store.records import Claim
 from ...store.schema.column_types import REASON_LENGTH
+from ...worker.batch.batch_end import BatchReport
 from ...worker.beat_mark import note_beat
 from ...worker.drain import drain as run_drain
 from ...worker.jobs import run_jobs
@@ -160,9 +161,10 @@ def drain() -> None:
     note_beat(runtime)
     count = due(runtime)
     refuse_older_schema(runtime)
+    reports: list[BatchReport] = []
     with click.progressbar(length=count, label="Sending") as bar:
-        total = run_drain(runtime, progress=bar.update, is_command=True)
-    click.echo(f"{counted(total, 'email')} handled")
+        total = run_drain(runtime, progress=bar.update, ended=reports.append, is_command=True)
+    click.echo(_handled(total, sum(report.sent for report in reports)))
     _tell_pauses()
     left = due(runtime)
     if runtime.sending_is_off():
@@ -175,6 +177,12 @@ def drain() -> None:
     if undone := sorted(runtime.job_pace.left_until):
         waiting = ", ".join(map(str, undone))
         raise click.ClickException(f"not done, as the log says why: job {waiting}")
+
+
+def _handled(total: int, sent: int) -> str:
+    """Return how many emails were handled, and how many of them left where not all did."""
+    told = f"{counted(total, 'email')} handled"
+    return told if sent == total else f"{told}, {sent or 'none'} sent"
 
 
 def _tell_pauses() -> None:

@@ -6,7 +6,13 @@ from datetime import datetime
 
 from ...domain.counted import counted
 from ...domain.delivery.breaker_timing import BreakerState
-from ...domain.delivery.halt_reason import refuses_connections, refuses_login, throttles
+from ...domain.delivery.halt_reason import (
+    CERTIFICATE_REMEDY,
+    is_unverified,
+    refuses_connections,
+    refuses_login,
+    throttles,
+)
 from ...store.report_records import ServerStatus
 
 
@@ -47,6 +53,8 @@ def _remedy(server: ServerStatus) -> str:
     """Return what to do about a halted server, behind its own words."""
     if not server.configured:
         return ""
+    if is_unverified(server.reason):
+        return f" ({CERTIFICATE_REMEDY})"
     if server.alert:
         return f" ({_LOGIN if refuses_login(server.reason) else _PERSON})"
     if refuses_connections(server.reason):

@@ -43,6 +43,7 @@ class BatchReport(NamedTuple):
 
     end: BatchEnd
     settled: int = 0  # emails that need nothing more in this batch
+    sent: int = 0  # those of them that the server has accepted
 
     @property
     def is_worth_a_sweep(self) -> bool:

@@ -40,6 +40,7 @@ class Results:
         self.after_record: list[Callable[[], object]] = []  # what is called after the next record
         self._unsure = set[int]()  # a copy of their `claimed` may come late: `may_open_again`
         self.settled = 0  # emails whose result is in the table, or waits for it
+        self.sent = 0  # those of them that the server has accepted
         self.table_fails = False  # no email of a window opens, and none is to blame
         self.refused: dict[int, Exception] = {}  # by the email whose row can take no result
 
@@ -55,6 +56,7 @@ class Results:
         """Note a result, to be written with the next `advance`."""
         self._waiting.append(entry)
         self.settled += _settles(entry)
+        self.sent += entry.outcome.status is Status.SENT
         if self.on_result is not None:
             self.on_result(entry, 1)
 
@@ -63,6 +65,7 @@ class Results:
         gone = [entry for entry in self._waiting if entry.email_id in ids]
         self._waiting = [entry for entry in self._waiting if entry.email_id not in ids]
         self.settled -= sum(map(_settles, gone))
+        self.sent -= sum(entry.outcome.status is Status.SENT for entry in gone)
         if self.on_result is not None:
             for entry in gone:
                 self.on_result(entry, -1)

@@ -103,7 +103,7 @@ def _send(runtime: Runtime, token: UUID, batch: Batch, began: float) -> BatchRep
     if end is BatchEnd.CUT_OFF:
         _pause()
     _log.debug("outbox: a batch ended: %s, %s settled", end, counted(settled, "email"))
-    return BatchReport(end, settled)
+    return BatchReport(end, settled, results.sent)
 
 
 def _with_lacking(runtime: Runtime, token: UUID, batch: Batch) -> Batch:

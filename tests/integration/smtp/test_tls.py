@@ -78,22 +78,28 @@ def test_implicit_tls_speaks_nothing_in_clear(authority: Authority) -> None:
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-@pytest.mark.parametrize("fault", ["unknown authority", "other name"])
-def test_a_certificate_that_does_not_verify_is_a_halt(
-    authority: Authority, security: str, fault: str
+@pytest.mark.parametrize(
+    ("certificate", "is_trusted", "told"),
+    [
+        ("server", False, "unable to get local issuer certificate"),
+        ("misnamed", True, "IP address mismatch, certificate is not valid for '127.0.0.1'"),
+        ("expired", True, "certificate has expired"),
+    ],
+)
+def test_a_certificate_that_does_not_verify_is_a_halt_with_an_alert(
+    authority: Authority, security: str, certificate: str, is_trusted: bool, told: str
 ) -> None:
-    other_name = fault == "other name"
-    context = authority.misnamed if other_name else authority.server
+    context = getattr(authority, certificate)
     starttls = (*OFFERS_TLS, expect("STARTTLS", "220 go"), handshake(context))
     implicit = security == "tls"
     script, tls = (GOOD, context) if implicit else (starttls, None)
-    trusted = authority.trusted if other_name else {}
+    trusted = authority.trusted if is_trusted else {}
     with ScriptedServer(script, tls=tls) as server:
         result = send(server, security=security, **trusted)
 
-    assert result.verdict is Verdict.HALT
+    assert (result.verdict, result.alert) == (Verdict.HALT, True)
     assert result.phase is (Phase.CONNECT if implicit else Phase.STARTTLS)
-    assert "CERTIFICATE_VERIFY_FAILED" in result.reply.text
+    assert result.reply.text == f"the server's certificate does not verify: {told}"
     assert server.verbs(0) == ([] if implicit else ["EHLO", "STARTTLS"])
 
 
@@ -195,7 +201,7 @@ def test_without_starttls_no_email_goes_in_clear(script: Script) -> None:
     with ScriptedServer(script) as server:
         result = send(server, security="starttls")
 
-    assert (result.verdict, result.phase) == (Verdict.HALT, Phase.STARTTLS)
+    assert (result.verdict, result.phase, result.alert) == (Verdict.HALT, Phase.STARTTLS, False)
     assert not {"MAIL", "AUTH"} & set(server.verbs(0))
 
 

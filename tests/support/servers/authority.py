@@ -24,6 +24,7 @@ class Authority:
     ca_file: str
     server: ssl.SSLContext
     misnamed: ssl.SSLContext  # vouched for, but for another host
+    expired: ssl.SSLContext  # vouched for until an hour ago
 
     @property
     def trusted(self) -> dict[str, object]:
@@ -41,14 +42,19 @@ def found(folder: Path) -> Authority:
         ca_file=str(ca_file),
         server=_server_context(folder / "server.pem", "127.0.0.1", ca, ca_key),
         misnamed=_server_context(folder / "misnamed.pem", "127.0.0.2", ca, ca_key),
+        expired=_server_context(folder / "expired.pem", "127.0.0.1", ca, ca_key, days=-1 / 24),
     )
 
 
 def _server_context(
-    file: Path, address: str, ca: x509.Certificate, ca_key: ec.EllipticCurvePrivateKey
+    file: Path,
+    address: str,
+    ca: x509.Certificate,
+    ca_key: ec.EllipticCurvePrivateKey,
+    days: float = 1.0,
 ) -> ssl.SSLContext:
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _certificate(address, key, ca, ca_key)
+    certificate = _certificate(address, key, ca, ca_key, days)
     file.write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
@@ -67,8 +73,12 @@ def _certificate(
     key: ec.EllipticCurvePrivateKey,
     ca: x509.Certificate | None,
     ca_key: ec.EllipticCurvePrivateKey,
+    days: float = 1.0,
 ) -> x509.Certificate:
-    """Make a certificate, of a CA where no `ca` is given, that strict verifiers accept."""
+    """Make a certificate, of a CA where no `ca` is given, that strict verifiers accept.
+
+    `days` are those for which it is still valid.
+    """
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     is_ca = ca is None
@@ -79,7 +89,7 @@ def _certificate(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(

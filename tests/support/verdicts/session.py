@@ -93,6 +93,10 @@ HELLO = (
 )
 
 
+UNVERIFIED = {"misnamed": "IP address mismatch", "expired": "certificate has expired"}
+"""What is wrong with a certificate, and how it is told."""
+
+
 def no_handshake(dialogue: Dialogue) -> None:
     """Answer the client's first octets of TLS with words."""
     dialogue.receive()
@@ -126,12 +130,18 @@ SECURING = (
         event=Event.GARBAGE,
         text="sent clear text",
     ),
-    starttls(
-        "a certificate of another name",
-        {},
-        event=Event.CLOSED,
-        text="CERTIFICATE_VERIFY_FAILED",
-        tls=TLS(config=WANTS_TLS, certificate="misnamed"),
+    *(
+        halted_for_long(
+            TableRow.UNVERIFIED,
+            name,
+            {},
+            phase=AT.STARTTLS,
+            offers=OFFERS,
+            event=Event.UNVERIFIED,
+            text=f"the server's certificate does not verify: {text}",
+            tls=TLS(config=WANTS_TLS, certificate=name),
+        )
+        for name, text in UNVERIFIED.items()
     ),
     closing("STARTTLS", {"STARTTLS": "421 4.3.2 no"}, phase=AT.STARTTLS, **STARTTLS),
     closing("EHLO under TLS", {"EHLO 2": "421 4.3.2 no"}, phase=AT.EHLO, **STARTTLS),

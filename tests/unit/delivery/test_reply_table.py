@@ -66,6 +66,7 @@ def test_a_reply_is_judged_by_its_phase(phases: list[Phase], line: str, verdict:
         (SESSION, Event.TIMEOUT, Verdict.HALT),
         (SESSION, Event.GARBAGE, Verdict.HALT),
         (SESSION, Event.LACKING, Verdict.HALT),
+        (SESSION, Event.UNVERIFIED, Verdict.HALT),
         (BEFORE_DOT, Event.CLOSED, Verdict.UNSENT),
         (BEFORE_DOT, Event.TIMEOUT, Verdict.UNSENT),
         (BEFORE_DOT, Event.LEASE, Verdict.UNSENT),
@@ -116,6 +117,9 @@ def test_a_person_is_called_where_only_a_person_can_help() -> None:
     assert judge(Phase.MAIL, reply("530 5.7.0 authentication required")).alert
     assert not judge(Phase.AUTH, reply("454 4.7.0 later")).alert
     assert not judge(Phase.STARTTLS, NONE, event=Event.LACKING).alert
+    for phase in (Phase.CONNECT, Phase.STARTTLS):
+        assert judge(phase, NONE, event=Event.UNVERIFIED).alert
+        assert not judge(phase, NONE, event=Event.CLOSED).alert
 
 
 def test_a_connection_out_of_step_is_renewed_and_a_plain_refusal_keeps_it() -> None:

@@ -8,7 +8,12 @@ from functools import partial
 
 from ....domain.delivery.blame import Common
 from ....domain.delivery.breaker_timing import Cause
-from ....domain.delivery.halt_reason import halt_reason
+from ....domain.delivery.halt_reason import (
+    CERTIFICATE_REMEDY,
+    UNVERIFIED,
+    halt_reason,
+    is_unverified,
+)
 from ....domain.delivery.refusal_streak import SystemicRefusal, in_ascii
 from ....domain.delivery.transaction import Transaction
 from ....store.connection.error_codes import describe, is_refusal
@@ -154,6 +159,8 @@ _WORDS = ("reason", "refusal")
 
 def why(result: Transaction) -> str:
     """Return in words for the log, which never quotes a server, what the server is blamed for."""
+    if is_unverified(told(result)):
+        return f"{result.phase}: {UNVERIFIED}: {CERTIFICATE_REMEDY}"
     return f"{result.phase} {result.reply.code or result.verdict}"
 
 

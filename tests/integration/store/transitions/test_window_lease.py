@@ -70,7 +70,7 @@ def test_a_batch_that_takes_too_long_gives_the_rest_back(shops: Shops, catcher: 
     assert made.emails == 6
     report = send_batch(shop.runtime, made.token)
     done = (report, now, len(catcher.emails))
-    assert done == (BatchReport(BatchEnd.TIME_UP, 2), [16.0], 2), holders(shop)
+    assert done == (BatchReport(BatchEnd.TIME_UP, settled=2, sent=2), [16.0], 2), holders(shop)
     assert shop.statuses() == ["sent"] * 2 + ["pending"] * 4, holders(shop)
     assert shop.count(shop.tables.lease) == 0, holders(shop)
 
