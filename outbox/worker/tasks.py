@@ -28,13 +28,14 @@ from .broker.queue_length import Periodic
 from .broker.queues import LOW_QUEUE, SEND_QUEUES, SWEEP_QUEUE
 from .broker.strategy import CHECKED
 from .drain import drain
+from .fleet.inquiry import HAS_FLASK_APP
 from .fold import fold_tallies
 from .jobs import take_turn
 from .origin import tell_if_foreign
 from .process import shutdown
 from .process.runtime import Runtime
 from .purge import purge_briefly
-from .setup.pairing import runtime_of
+from .setup.pairing import is_paired, runtime_of
 from .sweep import publish
 from .sweep import sweep as run_sweep
 
@@ -67,7 +68,12 @@ def _tells_again(runtime: Runtime) -> bool:
     return runtime.seldom.is_due("tell of missing tables", 60.0)
 
 
-_OPTIONS: dict[str, Any] = {"bind": True, "ignore_result": True, "Strategy": CHECKED}
+_OPTIONS: dict[str, Any] = {
+    "bind": True,
+    "ignore_result": True,
+    "Strategy": CHECKED,
+    HAS_FLASK_APP: property(lambda task: is_paired(task.app)),
+}
 
 
 @shared_task(name="outbox.sweep", base=Periodic, home=SWEEP_QUEUE, **_OPTIONS)

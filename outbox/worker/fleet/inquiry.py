@@ -30,6 +30,10 @@ SENDING = frozenset({SWEEP_QUEUE, *SEND_QUEUES.values()})
 OURS = tuple(queue.name for queue in QUEUES if queue.name != DEFAULT_QUEUE)
 
 
+HAS_FLASK_APP = "has_flask_app"
+"""The attribute of our tasks by which a worker tells whether it knows where the emails are."""
+
+
 class NoAnswer(Exception):
     """The broker cannot be asked; the text names it and says why."""
 
@@ -43,6 +47,7 @@ class Running:
     """What a running worker says of itself; its command line may differ from the settings."""
 
     tasks: frozenset[str]
+    has_flask_app: bool  # so far as it says: one of an older version does not
     pool: str  # as "module:class"
     concurrency: int  # tasks that it runs side by side
     prefetch: int  # tasks that it takes at once; 0 if it takes none before it has a free process
@@ -134,12 +139,13 @@ def _queues(inspect: Any) -> dict[str, list[str]]:
 
 
 def _details(app: Celery, inspect: Any) -> dict[str, Running]:
-    tasks: dict[str, list[str]] = inspect.registered() or {}
+    tasks: dict[str, list[str]] = inspect.registered(HAS_FLASK_APP) or {}
     settings: dict[str, dict[str, Any]] = inspect.conf() or {}
     replies: dict[str, dict[str, Any]] = inspect.stats() or {}
     return {
         name: Running(
             tasks=frozenset(task.partition(" ")[0] for task in tasks[name]),
+            has_flask_app=not any(f"{HAS_FLASK_APP}=False" in task for task in tasks[name]),
             pool=str(reply["pool"].get("implementation", "")),
             concurrency=int(reply["pool"].get("max-concurrency") or 1),
             prefetch=_prefetch(app, settings[name], reply),

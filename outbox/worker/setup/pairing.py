@@ -61,6 +61,16 @@ def runtime_of(app: Celery) -> Runtime:
     return found[-1]
 
 
+def is_paired(app: Celery) -> bool:
+    """Return whether a Flask app with an outbox has this Celery app."""
+    return bool(_all_of(app))
+
+
+def is_anyones() -> bool:
+    """Return whether a Flask app of this process has an outbox, and a Celery app for it."""
+    return any(runtime.find_celery() is not None for runtime in runtimes())
+
+
 def _all_of(app: Celery) -> list[Runtime]:
     return [runtime for runtime in runtimes() if runtime.find_celery() is app]
 

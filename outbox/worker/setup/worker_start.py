@@ -20,7 +20,7 @@ from ..process.runtime import Runtime
 from .green_pools import NO_EVENTLET, blocked, is_eventlet
 from .idle_sweeps import lower_idle_sweeps
 from .late_settings import late_settings
-from .pairing import runtime_of
+from .pairing import NO_FLASK_APP, is_anyones, is_paired, runtime_of
 from .worker_limits import give_time, share_connections, too_few_connections, too_short
 
 _log = logging.getLogger("outbox")
@@ -47,6 +47,8 @@ def _start(instance: Any, **_: Any) -> None:
     except ConfigurationError as error:
         if _listened(app):
             _log.error("outbox: %s", error)
+        elif not is_paired(app) and not is_anyones():  # else it is a worker of another Celery app
+            _log.warning("outbox: this worker gets no task of the outbox: %s", NO_FLASK_APP)
         return
     if is_eventlet(instance.pool_cls.__module__):
         if listened := _listened(app):

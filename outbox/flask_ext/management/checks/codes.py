@@ -65,6 +65,7 @@ class Code(StrEnum):
     WORKER_DEAD = "worker-dead"
     WORKER_SILENT = "worker-silent"
     TASKS_UNKNOWN = "tasks-unknown"
+    NO_FLASK_APP = "worker-without-flask-app"
     PREFETCH = "prefetch"
     VERSIONS = "versions-differ"
     DIFFERING = "settings-differ"

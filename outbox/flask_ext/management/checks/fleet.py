@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from celery import Celery
@@ -39,19 +38,17 @@ _MUTE = (
     " their broker_url; or all are busy, because the pool solo answers between two tasks only"
 )
 _UNASKED = "worker_enable_remote_control is off, so no worker was asked"
-_ABSENT = (
-    "{names} listens to our queues, and does not stand in the table of the workers: give it this"
-    " process's database, and this version; outbox_worker must be writable"
-)
 _NO_BROKER = "start it, or mend broker_url; until then emails wait, and none is lost"
 _NO_BEAT = (
     "start one beat (celery -A yourapp beat), or let cron run flask outbox sweep; if beat and a"
-    " worker run, they use another database or broker than this process. Without beat an email that"
-    " was put off, or whose worker died, waits until somebody commits"
+    " worker run, their -A names a module that does not create the Flask app, or they use another"
+    " database or broker than this process. Without beat an email that was put off, or whose worker"
+    " died, waits until somebody commits"
 )
 UNSEEN = 2 * PURGE_INTERVAL + beat.EVERY
 """Seconds without a mark from which on beat counts as stopped. Under a heavy load sweeps wait in
 the queue all the time, so beat publishes no other, and only its purges leave marks."""
+_MODULE = "the module that their `celery -A` names must create the Flask app"
 _RESTART = "restart the workers, if they were started before their app had these queues"
 _REMEDY = (
     "call outbox.celery_config.configure(celery_app, flask_app), or set task_queues ="
@@ -79,13 +76,14 @@ def fleet_findings(
         return [*lacking, warn(f"workers: {silence}", Code.BROKER), *unasked]
     if not running:
         return [*lacking, _nobody(app, fleet), *unasked]
-    amiss = worker_findings(app, running, runtime)
-    amiss += [*_absent(running, fleet), *judged_but_for_queues(fleet)] if fleet else []
+    amiss = worker_findings(app, running, runtime, fleet)
+    amiss += judged_but_for_queues(fleet) if fleet else []
     if not (deaf := unheard(running)):
         text = f"each of our queues has a worker that listens, of {len(running)}"
         return [ok(text, Code.UNHEARD), *amiss]
     level = error if SENDING.intersection(deaf) else warn
-    remedy = f"{_RESTART}; otherwise {_REMEDY}, or start a worker with -Q {','.join(deaf)}"
+    remedy = f"{_MODULE}; {_RESTART}; otherwise {_REMEDY}, or start a worker with -Q"
+    remedy += f" {','.join(deaf)}"
     told = "of the workers that run, none listens to"
     return [*lacking, level(f"{told} {', '.join(deaf)}: {remedy}", Code.UNHEARD), *amiss]
 
@@ -113,15 +111,6 @@ def _by_table(fleet: Fleet | None) -> Finding:
 
 def _living(fleet: Fleet) -> str:
     return counted(len(fleet.living), "living worker stands", "living workers stand")
-
-
-def _absent(running: Mapping[str, Collection[str]], fleet: Fleet) -> list[Finding]:
-    """Return the finding on workers of our queues that do not stand in their table."""
-    here = {one.name for one in fleet.living}
-    names = [name for name, queues in running.items() if SENDING.intersection(queues)]
-    absent = sorted(set(names) - here)
-    told = _ABSENT.format(names=", ".join(absent))
-    return [warn(told, Code.UNLISTED)] if absent else []
 
 
 def _lacking(names: list[str]) -> list[Finding]:

@@ -94,7 +94,8 @@ def unheard_findings(fleet: Fleet) -> Iterator[Finding]:
     since = [seconds for seconds in lacking.values() if seconds is not None]
     last = f" (the last one was seen {min(since):.0f} s ago)" if since else ""
     queues = ",".join(lacking)
-    remedy = f"start a worker (celery -A yourapp worker), or one with -Q {queues}"
+    remedy = f"start a worker (celery -A yourapp worker), or one with -Q {queues};"
+    remedy += " -A must name the module that creates the Flask app"
     yield level(f"no living worker listens to {', '.join(lacking)}{last}: {remedy}", Code.UNHEARD)
 
 

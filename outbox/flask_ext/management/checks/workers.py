@@ -6,29 +6,43 @@ from collections.abc import Collection, Mapping
 
 from celery import Celery
 
+from ....domain.fleet import STILL
 from ....worker.fleet import prefetching
-from ....worker.fleet.inquiry import OURS, NoAnswer, Running, running
+from ....worker.fleet.inquiry import OURS, SENDING, NoAnswer, Running, running
 from ....worker.process.runtime import Runtime
+from ....worker.setup.pairing import NO_FLASK_APP
 from ....worker.setup.worker_limits import too_few_connections
+from ..results import Fleet
 from .codes import Code
 from .finding import Finding, error, warn
 
+_ABSENT = (
+    "{names} listens to our queues, and does not stand in the table of the workers: its -A must"
+    " name a module that creates this Flask app; give it this process's database, and this version;"
+    " outbox_worker must be writable"
+)
 _TASKS = frozenset({"outbox.sweep", "outbox.send", "outbox.purge"})
 
 
 def worker_findings(
-    app: Celery, listened: Mapping[str, Collection[str]], runtime: Runtime | None
+    app: Celery,
+    listened: Mapping[str, Collection[str]],
+    runtime: Runtime | None,
+    fleet: Fleet | None,
 ) -> list[Finding]:
     """Return what is wrong with the workers that listen to a queue of ours.
 
-    Without `runtime` only what keeps emails from being sent is told.
+    Without `runtime` only what keeps emails from being sent is told. `fleet` is what their table
+    says.
     """
     names = [name for name, queues in listened.items() if set(OURS).intersection(queues)]
     try:
         asked = running(app, names) if names else {}
     except NoAnswer as silence:
-        return [warn(f"workers: {silence}", Code.BROKER)]
-    findings = [one for name, worker in asked.items() for one in _strangers(name, worker)]
+        silent = warn(f"workers: {silence}", Code.BROKER)
+        return [silent, *_absent(listened, {}, fleet)]
+    findings = [*_absent(listened, asked, fleet)]
+    findings += [one for name, worker in asked.items() for one in _strangers(name, worker, fleet)]
     if runtime is not None:
         for name, worker in asked.items():
             few = too_few_connections(runtime, worker.pool, worker.concurrency)
@@ -46,12 +60,41 @@ def fetching_by_settings(app: Celery) -> list[Finding]:
     return [warn(f"{told} of our queues with {prefetching.option(app)}", Code.PREFETCH)]
 
 
-def _strangers(name: str, worker: Running) -> list[Finding]:
-    if worker.tasks >= _TASKS:
+def _strangers(name: str, worker: Running, fleet: Fleet | None) -> list[Finding]:
+    if not worker.tasks >= _TASKS:
+        told = f"{name} listens to our queues, and does not know our tasks, so it loses them"
+        told += ": the module that its -A names must create your Flask app"
+        return [error(told, Code.TASKS_UNKNOWN)]
+    if not worker.has_flask_app and not _is_served(fleet):
+        told = f"{name} listens to our queues, and each of our tasks fails there: {NO_FLASK_APP}"
+        return [error(told, Code.NO_FLASK_APP)]
+    return []
+
+
+def _is_served(fleet: Fleet | None) -> bool:
+    """Return whether tasks are done although no worker of this app stands in the table.
+
+    A worker answers for its first process. Those of its pool may each have made a Flask app.
+    """
+    if fleet is None or fleet.living or fleet.task_seconds is None:
+        return False
+    return fleet.task_seconds < STILL
+
+
+def _absent(
+    listened: Mapping[str, Collection[str]], asked: Mapping[str, Running], fleet: Fleet | None
+) -> list[Finding]:
+    """Return the finding on workers of our queues that do not stand in their table.
+
+    Those that cannot stand there, and are told of for that, are left out.
+    """
+    if fleet is None:
         return []
-    told = f"{name} listens to our queues, and does not know our tasks, so it loses them"
-    told += ": the module that its -A names must create your Flask app"
-    return [error(told, Code.TASKS_UNKNOWN)]
+    names = {name for name, queues in listened.items() if SENDING.intersection(queues)}
+    names -= {one.name for one in fleet.living}
+    names -= {name for name, worker in asked.items() if _strangers(name, worker, fleet)}
+    told = _ABSENT.format(names=", ".join(sorted(names)))
+    return [warn(told, Code.UNLISTED)] if names else []
 
 
 def _fetching(name: str, worker: Running, option: str) -> list[Finding]:

@@ -88,7 +88,8 @@ def test_the_running_workers_tell_which_queue_nobody_listens_to(broker: Broker) 
     assert levels(app) == ["warn"], "no worker"
     with listening(broker, SWEEP_QUEUE, LOW_QUEUE):
         [told] = wait_until(lambda: errors(app), 60, "the worker to answer in time")
-        assert told.startswith(f"of the workers that run, none listens to {SENDS}: restart the ")
+        assert told.startswith(f"of the workers that run, none listens to {SENDS}: the module ")
+        assert "that their `celery -A` names must create the Flask app; restart the " in told
         assert "start a worker with -Q outbox.urgent,outbox.normal,outbox.bulk" in told
     app.close()
 
