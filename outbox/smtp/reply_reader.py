@@ -49,7 +49,8 @@ class NoReply(smtplib.SMTPException):
     def of(cls, error: OSError) -> NoReply:
         """Turn a socket's error into its event."""
         if isinstance(error, ssl.SSLCertVerificationError):
-            return cls(Event.UNVERIFIED, f"{UNVERIFIED}: {error.verify_message.rstrip('.')}")
+            told = str(getattr(error, "verify_message", error))  # OpenSSL's own errors have it
+            return cls(Event.UNVERIFIED, f"{UNVERIFIED}: {told.rstrip('.')}")
         event = Event.TIMEOUT if isinstance(error, TimeoutError) else Event.CLOSED
         return cls(event, f"{type(error).__name__}: {error}")
 

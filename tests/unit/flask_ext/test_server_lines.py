@@ -13,6 +13,7 @@ from outbox.store.report_records import ServerStatus
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CONNECTIONS = 'set its "connections" in OUTBOX_SERVERS'
 RATE = "lower its rate"
+AGAIN = "it is tried again by itself"
 
 
 def line(reason: str) -> str:
@@ -61,6 +62,16 @@ def test_a_throttle_names_the_rate(reason: str) -> None:
     told = line(reason)
     assert RATE in told
     assert CONNECTIONS not in told
+
+
+@pytest.mark.parametrize("phase", ["connect", "starttls"])
+def test_a_certificate_that_does_not_verify_names_the_setting(phase: str) -> None:
+    told = line(f"{phase}: 0 the server's certificate does not verify: self-signed certificate")
+    assert "(name its authority's certificate in OUTBOX_TLS_CA_FILE, or give MAIL_SERVER" in told
+    assert AGAIN not in told
+    lost = line(f"{phase}: 0 SSLEOFError: EOF occurred in violation of protocol")
+    assert AGAIN in lost
+    assert "OUTBOX_TLS_CA_FILE" not in lost
 
 
 @pytest.mark.parametrize(
