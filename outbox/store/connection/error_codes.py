@@ -57,6 +57,11 @@ _OF_THE_WHOLE = frozenset(
 MariaDB and MySQL for the same, also while connecting, for a binary log of statements, and those of
 Galera and MaxScale. Such an error is of the database, and not of one row."""
 
+_DUPLICATE: frozenset[int | str] = frozenset(
+    {"23505", "23000", 1022, 1062, 1586, "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"}
+)
+"""PostgreSQL; the standard's, which tells no more; MariaDB and MySQL; SQLite."""
+
 _SERIALIZATION = "40001"
 """PostgreSQL: no order of the transactions explains what they have read and written."""
 
@@ -136,6 +141,15 @@ def is_transient(error: DBAPIError) -> bool:
     """Return whether the same transaction may succeed if it is repeated at once."""
     code = code_of(error)
     return code in _TRANSIENT or (isinstance(code, str) and code.startswith(_BUSY))
+
+
+def is_duplicate(error: IntegrityError) -> bool:
+    """Return whether a row with the same key is there, as far as the code tells.
+
+    A trigger's refusal, a CHECK and a foreign key are no duplicates: to repeat them is in vain.
+    """
+    code = code_of(error)
+    return code in _DUPLICATE or code is None
 
 
 def is_serialization_failure(error: BaseException) -> bool:

@@ -16,6 +16,7 @@ from ...domain.errors import KeyConflict, KeyContention
 from ...domain.priority import Priority
 from ..connection.database import Database
 from ..connection.error_codes import (
+    is_duplicate,
     is_lock_timeout,
     is_serialization_failure,
     is_transient,
@@ -76,7 +77,9 @@ class Writer:
         try:
             with savepoint(self.connection):
                 return self._insert(new)
-        except IntegrityError:
+        except IntegrityError as error:
+            if not is_duplicate(error):
+                raise
             # Another transaction took the key since the read. It has committed: else the insert
             # would still wait. MariaDB may answer a read of the newest row by rolling back
             # everything, and then it takes the savepoint to tell.
@@ -135,6 +138,7 @@ class Writer:
         with undivided(self.connection, chunks, caller) as read:
             content_id: int | None = None  # a run that adds no email stores no content
             for chunk in read:
+                has_keys = isinstance(chunk, list) and any(new.options.key for new in chunk)
                 fresh = _coming(self._fresh(chunk)) if isinstance(chunk, list) else chunk
                 if not fresh.size:
                     continue
@@ -142,7 +146,7 @@ class Writer:
                     content_id = contents.store(
                         self.connection, self.database, content, reuse=reuse
                     )
-                added += self._insert_sharing(fresh, content_id)
+                added += self._insert_sharing(fresh, content_id, has_keys=has_keys)
         return added
 
     def _fresh(self, chunk: list[NewEmail]) -> list[NewEmail]:
@@ -170,12 +174,12 @@ class Writer:
         )
         return {row.key: row.fingerprint for row in rows}
 
-    def _insert_sharing(self, chunk: Coming, content_id: int) -> int:
+    def _insert_sharing(self, chunk: Coming, content_id: int, *, has_keys: bool) -> int:
         entries = self._entries(chunk.emails)
         try:
             return emails.sharing(self.connection, self.database, entries, chunk.size, content_id)
         except DBAPIError as error:
-            if not isinstance(error, IntegrityError) and not _is_held_by_others(error):
+            if not has_keys or not _is_held_by_others(error):
                 raise
             raise KeyContention(_CONTENTION) from None
 
@@ -279,13 +283,15 @@ class Writer:
 
 
 def _is_held_by_others(error: DBAPIError) -> bool:
-    """Whether another transaction is in the way: PostgreSQL has a limit of its own for locks.
+    """Whether another transaction has the key, or is in the way.
 
     A serialization failure needs no shared key, and the app may wait for its code to repeat.
     """
+    if isinstance(error, IntegrityError):
+        return is_duplicate(error)
     if is_serialization_failure(error):
         return False
-    return is_transient(error) or is_lock_timeout(error)
+    return is_transient(error) or is_lock_timeout(error)  # PostgreSQL's own limit for locks
 
 
 def _coming(chunk: list[NewEmail]) -> Coming:
