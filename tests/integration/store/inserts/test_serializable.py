@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from outbox.store.connection.error_codes import code_of
 from tests.support.shop.shop import Shop, addresses, message, newsletter
 
-pytestmark = [pytest.mark.one_database("postgresql"), pytest.mark.each_driver]
+pytestmark = [pytest.mark.databases("postgresql"), pytest.mark.each_driver]
 
 ENQUEUES: dict[str, Callable[[Shop, Session, str], Any]] = {
     "one": lambda shop, session, key: shop.outbox.enqueue(message(), session=session, key=key),
