@@ -115,9 +115,7 @@ def decide_outcome(
     # At RCPT those were judged whom the transaction named, and they were all refused. After a
     # transaction that took too long each part would take as long.
     goes_on = result.verdict is Verdict.SENT or result.phase is Phase.RCPT
-    if (
-        Verdict.NEXT in verdicts and goes_on and not result.took_too_long
-    ):  # each part would take as long
+    if Verdict.NEXT in verdicts and goes_on and not result.took_too_long:
         return replace(common, status=Status.SENDING, again=True, attempts_added=0)
     if Verdict.UNKNOWN in verdicts:
         return _doubt(state, common, random)

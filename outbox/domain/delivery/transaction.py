@@ -85,9 +85,7 @@ class Transaction:
     recipients: tuple[RecipientResult, ...] = ()
     retry_after: float | None = None  # seconds, where the reply names a time
     alert: bool = False  # a person must act: credentials or TLS are missing or wrong
-    took_too_long: bool = (
-        False  # the transaction took longer than it may: the server is suspected too
-    )
+    took_too_long: bool = False  # longer than it may: the server is suspected, too
     wait_given_up: bool = False  # for the reply, because other emails waited
     converted: bool = False  # its 8 bits went as 7: the server does not offer 8BITMIME
     mixed: bool = False  # before it ended early, a recipient was accepted or put off
