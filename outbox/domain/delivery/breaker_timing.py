@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from .halt_reason import is_unverified
+
 
 class BreakerState(StrEnum):
     """A breaker's state. `suspected` and `open` are stored; the others follow from the time."""
@@ -37,7 +39,8 @@ probe, up to `OPEN_MAX`. A server that opens sessions is probed more often: it m
 the emails that wait now, and later ones should not wait long."""
 
 ALERT_PAUSE = 300.0
-"""Seconds between tries of a session that only a person can repair."""
+"""Seconds between tries of a session that only a person can repair: refused credentials that come
+again and again may lock an account."""
 
 RETRIED = 10.0
 """A starting worker brings the next try forward, but not before these seconds after the last."""
@@ -62,6 +65,18 @@ RAMP_SECONDS = RAMP[-1][0]
 def open_seconds(failures: int, cause: Cause) -> float:
     """Return the seconds that the breaker stays open after this many failures in a row."""
     return min(OPEN_MAX[cause], OPEN_FIRST * 2.0 ** min(max(failures, 1) - 1, 10))
+
+
+def first_seconds(cause: Cause, reason: str, *, alert: bool, named: float | None) -> float:
+    """Return the seconds for which a breaker opens; `named` are those that the server asked for.
+
+    A certificate that does not verify is tried again as soon as without its alert: it may be that
+    of one of several servers behind the name.
+    """
+    seconds = max(open_seconds(1, cause), named or 0.0)
+    if cause is Cause.EMAILS:
+        return min(OPEN_MAX[cause], seconds)
+    return max(seconds, ALERT_PAUSE) if alert and not is_unverified(reason) else seconds
 
 
 PROBE_FIRST, SESSION_FIRST = 20.0, 30.0

@@ -33,11 +33,11 @@ from sqlalchemy import (
 
 from ...domain.delivery.breaker_timing import (
     ALERT_PAUSE,
-    OPEN_MAX,
     RETRIED,
     BreakerState,
     Cause,
     awaited_seconds,
+    first_seconds,
     open_seconds,
 )
 from ..connection.database import Database
@@ -98,7 +98,7 @@ def trip(
     every email. Raises LockedElsewhere if the breaker's row stays locked.
     """
     table, now = database.tables.breaker, database.now()
-    until = database.now(_open_seconds(cause, alert=alert, named=named))
+    until = database.now(first_seconds(cause, reason, alert=alert, named=named))
     first = {
         "state": BreakerState.OPEN, "cause": cause, "failures": 1, "opened_at": now, "seen_at": now,
         "retry_at": until, "alert": alert, "reason": reason[:REPLY_LENGTH], "prober": None,
@@ -147,12 +147,6 @@ def lock_breaker(connection: Connection, database: Database, server: str) -> Row
     breaker = database.tables.breaker.c
     rows = select(breaker.server, breaker.state)
     return next(iter(lock(connection, database, rows, breaker.server, [server])), None)
-
-
-def _open_seconds(cause: Cause, *, alert: bool, named: float | None) -> float:
-    if cause is Cause.EMAILS:
-        return min(OPEN_MAX[cause], max(open_seconds(1, cause), named or 0.0))
-    return max(open_seconds(1, cause), named or 0.0, ALERT_PAUSE if alert else 0.0)
 
 
 def take_probe(database: Database, server: str) -> Breaker | None:

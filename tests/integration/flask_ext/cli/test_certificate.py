@@ -61,7 +61,7 @@ def test_a_mended_certificate_ends_the_alert_by_itself(shops: Shops, authority: 
         run = runner(shop)
         run("drain", code=1)
         server.starttls = authority.server
-        shop.later(301)
+        shop.later(6)  # it may have been one of several servers behind the name
         assert "2 emails handled\n" in run("drain").output
         assert "ALERT" not in run("health").output
         assert shop.statuses() == ["sent", "sent"]
