@@ -88,13 +88,17 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether a session is open, as far as we know, that this process may still use."""
+        """Whether a session is open, as far as we know, that this process may still use.
+
+        It may not if the server is about to be slow over it because of its refusals.
+        """
         return (
             self._client is not None
             and self._client.ready
             and self._process == os.getpid()
             and self._emails < self._most
             and self._age() < self._server.connection_seconds
+            and (self._client.errors < MOST_ERRORS or self._client.announced is not None)
         )
 
     def connect(self, *, anew: bool = False) -> Transaction | None:
@@ -212,14 +216,10 @@ class Connection:
     def _reusable(self, envelope: Envelope | None = None) -> Client | None:
         """Return the open client if this process may still use it; close any other one.
 
-        A session is closed, too, if a new one would take more of an envelope's recipients, or if
-        the server is about to be slow over it because of its refusals.
+        A session is closed, too, if a new one would take more of an envelope's recipients.
         """
         client = self._client
-        if client is None or not self.is_open:
-            self.close()
-            return None
-        if client.announced is None and (client.errors >= MOST_ERRORS or client.was_left()):
+        if client is None or not self.is_open or (client.announced is None and client.was_left()):
             self.close()
             return None
         if envelope is None or client.limits is None or client.has_room(envelope):

@@ -78,7 +78,8 @@ class Wanted:
                 raise TypeError(f"there is no filter {name!r}{hint(name, names)}; {known}")
             if value is None or (not value and name not in ("subject", "tag", "key")):
                 raise ValueError(f"{name}={value!r} would match any email: leave it out, or set it")
-            if name.endswith("_contains") and not isinstance(value, str):
+            is_text = name.endswith("_contains") or name in ("tag", "key")
+            if is_text and not isinstance(value, str):
                 raise ValueError(f"{name}={value!r} must be text")
         bare_addresses("to", filters.get("to", ()))
         return cls(**filters)

@@ -33,7 +33,8 @@ class _Blocks:
 
     def leave(self, thread: int) -> None:
         with self.changed:
-            self.threads.remove(thread)
+            if thread in self.threads:
+                self.threads.remove(thread)
             self.changed.notify_all()
 
     def are_over(self) -> bool:
@@ -55,8 +56,8 @@ def without_forks() -> Iterator[None]:
     Several threads may be in such a block at a time.
     """
     blocks, thread = _blocks, threading.get_native_id()
-    blocks.enter(thread)
     try:
+        blocks.enter(thread)  # a handler of a signal may raise right behind it
         yield
     finally:
         if blocks is _blocks:  # in a child that was forked within the block nothing is left to end
@@ -64,6 +65,7 @@ def without_forks() -> Iterator[None]:
 
 
 def _before() -> None:
+    _forking.has_lock = False
     _forking.has_lock = _blocks.changed.acquire(timeout=LONGEST)
     if _forking.has_lock:
         _blocks.changed.wait_for(_blocks.are_over, LONGEST)

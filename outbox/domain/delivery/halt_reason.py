@@ -31,6 +31,14 @@ def is_unverified(reason: str) -> bool:
     return reason.partition(": ")[2].startswith(f"0 {UNVERIFIED}")
 
 
+def ask_for_the_same(alert: str, other: str) -> bool:
+    """Return whether a person who was told of the one alert knows what to do about the other.
+
+    A certificate may hide a wrong password: who has mended the one must learn of the other.
+    """
+    return is_unverified(alert) == is_unverified(other)
+
+
 def refuses_connections(reason: str) -> bool:
     """Return whether the server refused a session that it might take with fewer of them."""
     return reason.startswith(f"{Phase.GREETING}: 4") or bool(CONNECTIONS.search(words_of(reason)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from .checks.finding import Finding
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .checks.fleet_table import RESTART, judged, still_findings, unheard_findings
 from .checks.privacy import missing_keys
+from .checks.workers import is_served
 from .results import Fleet, Health
 from .server_lines import SUPPRESSED, paused_line
 from .workers import fleet_of
@@ -185,7 +186,7 @@ def _standstill(runtime: Runtime, tables: _Tables, limit: float, *, ask: bool) -
     untaken = (*unheard_findings(tables.fleet), *still_findings(tables.fleet))
     deaf = [_line(one) for one in untaken if one.level == "error"]
     if found:
-        found += _reasons(runtime, tables.state.pauses, deaf, ask=ask)
+        found += _reasons(runtime, tables, deaf, ask=ask)
     elif tables.oldest > RESTART:
         found += deaf  # nobody is there to send what waits
     seen = tables.fleet.beat_seconds
@@ -210,14 +211,16 @@ def _late(tables: _Tables, limit: float) -> Iterator[HealthLine]:
 
 
 def _reasons(
-    runtime: Runtime, pauses: Iterable[Pause], deaf: list[HealthLine], *, ask: bool
+    runtime: Runtime, tables: _Tables, deaf: list[HealthLine], *, ask: bool
 ) -> list[HealthLine]:
     """Return why emails wait: they are paused, or no worker takes them.
 
     The workers are asked over the broker, unless their table tells that none is there (`deaf`).
     """
     app = runtime.find_celery()
-    reasons = [HealthLine(text=paused_line(one.scope), code=Code.PAUSED) for one in pauses]
+    reasons = [
+        HealthLine(text=paused_line(one.scope), code=Code.PAUSED) for one in tables.state.pauses
+    ]
     if runtime.sending_is_off():
         return [*reasons, HealthLine(text=SUPPRESSED, code=Code.SUPPRESSED)]
     if app is None:
@@ -225,7 +228,8 @@ def _reasons(
         return [*reasons, HealthLine(text=told, code=Code.CELERY)]
     if deaf or not ask:
         return [*reasons, *deaf]
-    return [*reasons, *(_line(one) for one in fleet_findings(app) if one.level != "ok")]
+    workers = fleet_findings(app, is_served=is_served(tables.fleet))
+    return [*reasons, *(_line(one) for one in workers if one.level != "ok")]
 
 
 def _line(finding: Finding) -> HealthLine:

@@ -12,13 +12,13 @@ import logging
 from typing import Any
 
 from celery import Task
-from celery.signals import task_postrun
+from celery.signals import task_postrun, worker_init, worker_process_init
 from flask import Flask, appcontext_popped, has_app_context
 from sqlalchemy.orm import scoped_session
 from sqlalchemy.util import ThreadLocalRegistry
 
 from ...domain.counted import counted
-from .session_events import abandon, left_by_thread, left_open
+from .session_events import WITHDRAWN, abandon, left_by_thread, left_open
 
 _log = logging.getLogger("outbox")
 
@@ -31,6 +31,12 @@ _LEFT_BY_TASK = (
     "outbox: %s has ended, and the session in which it enqueued is still open with %s: a later"
     " commit sends %s, and without one %s lost. Call commit() in the task, and write with"
     " app.app_context(): in the place of a context that is pushed"
+)
+
+
+_KEPT_BY_TASK = (
+    "outbox: %s has ended, and the session in which it withdrew %s is still open: without a commit"
+    " %s out all the same. Call commit() in the task"
 )
 
 
@@ -63,8 +69,8 @@ def _look_behind_task(sender: Task[Any, Any], **_: object) -> None:
     """Look at what a task leaves. One that runs within its caller leaves it to the caller."""
     if sender.request.is_eager:
         return
+    origin = f"the task {sender.name}"
     if emails := left_by_thread():
-        origin = f"the task {sender.name}"
         _log.warning(
             _LEFT_BY_TASK,
             origin,
@@ -72,10 +78,28 @@ def _look_behind_task(sender: Task[Any, Any], **_: object) -> None:
             *(("it", "it is") if emails == 1 else ("them", "they are")),
             extra={"outbox": {"event": "emails_left_open", "emails": emails, "origin": origin}},
         )
+    if emails := left_by_thread(WITHDRAWN):
+        _log.warning(
+            _KEPT_BY_TASK,
+            origin,
+            counted(emails, "email", "emails"),
+            "it goes" if emails == 1 else "they go",
+            extra={
+                "outbox": {"event": "cancellations_left_open", "emails": emails, "origin": origin}
+            },
+        )
+
+
+def _be_the_last(**_: object) -> None:
+    """Look after the app's own handlers of the signal, which may commit or close the session."""
+    task_postrun.disconnect(_look_behind_task)
+    task_postrun.connect(_look_behind_task)
 
 
 def _listen() -> None:
-    task_postrun.connect(_look_behind_task)
+    _be_the_last()
+    worker_init.connect(_be_the_last)
+    worker_process_init.connect(_be_the_last)
     atexit.register(abandon)
 
 

@@ -36,7 +36,7 @@ class _Pending:
     wake: Callable[[], None] | None = None  # None while none of them is due at once
     discarded: Callable[[int, str], None]  # is told how they were lost, too
     thread: int | None = None  # that noted last; None once somebody has told of them
-    enqueued: bool
+    kind: str
 
     def add(self, transaction: SessionTransaction | None, emails: int) -> None:
         self.emails[transaction] = self.emails.get(transaction, 0) + emails
@@ -64,7 +64,7 @@ def note(
     """
     pending = session.info.get(kind)
     if pending is None:
-        new = _Pending(discarded=discarded, enqueued=kind == ENQUEUED)
+        new = _Pending(discarded=discarded, kind=kind)
         pending = session.info[kind] = new
     pending.add(innermost(session), emails)
     pending.wake = wake or pending.wake
@@ -81,14 +81,14 @@ def left_open(session: Session) -> int:
     return pending.total
 
 
-def left_by_thread() -> int:
-    """Return how many emails are in open sessions in which this thread was the last to enqueue.
+def left_by_thread(kind: str = ENQUEUED) -> int:
+    """Return how many emails are in open sessions in which this thread was the last to note some.
 
-    The caller tells of them: a session counts again once more is enqueued in it.
+    The caller tells of them: a session counts again once more are noted in it.
     """
     emails, thread = 0, threading.get_ident()
     for pending in _all_open():
-        if pending.enqueued and pending.thread == thread:
+        if pending.kind == kind and pending.thread == thread:
             pending.thread = None
             emails += pending.total
     return emails

@@ -173,7 +173,8 @@ class Database:
                     with noted(connection) as endings:
                         result = work(connection)
             except DBAPIError as error:
-                self._tell_wait(error, time.monotonic() - began)
+                if left and is_transient(error):
+                    self._tell_wait(error, time.monotonic() - began)
                 is_lock = error.statement == BEGIN
                 _wait_or_raise(error, left - (TRIES - lock_tries(self.patience, TRIES)) * is_lock)
             else:

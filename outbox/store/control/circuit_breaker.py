@@ -40,6 +40,7 @@ from ...domain.delivery.breaker_timing import (
     first_seconds,
     open_seconds,
 )
+from ...domain.delivery.halt_reason import ask_for_the_same
 from ..connection.database import Database
 from ..connection.row_locks import locking
 from ..connection.shared_rows import change_or_insert, lock, run_patiently, update_free
@@ -88,7 +89,7 @@ def trip(
 ) -> bool:
     """Open the breaker; if it is already open, keep its count and note the newest reason.
 
-    Returns whether that is news: it was not open, or it had no alert and has one now.
+    Returns whether that is news: it was not open, or it had no alert or another kind of it.
 
     So workers that meet the same outage at the same time count as one failure. A failed probe was
     counted when it was taken. `named` is the delay in seconds that the server asked for. As far as
@@ -109,11 +110,12 @@ def trip(
     def work(connection: Connection) -> bool:
         nonlocal is_news
         lock_breaker(connection, database, server)
-        had_alert = connection.execute(select(table.c.alert).where(is_open)).scalar_one_or_none()
+        known = connection.execute(select(table.c.alert, table.c.reason).where(is_open)).first()
         # Another worker may open it just now: so the update tells whether it was open.
         again = update(table).where(is_open).values(**_changes(database, first))
         was_open = connection.execute(again).rowcount > 0
-        is_news = not was_open or (alert and not had_alert)
+        was_told = known is not None and known.alert and ask_for_the_same(known.reason, reason)
+        is_news = not was_open or (alert and not was_told)
         opens = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
         return was_open or connection.execute(opens).rowcount > 0
 

@@ -87,7 +87,7 @@ _OPEN = (
 
 
 def lines(tmp_path: Path, script: str, status: int = 0) -> list[str]:
-    """Run a script in a process of its own; return what the outbox logs there."""
+    """Run a script in a process of its own; return what the outbox logs there of sessions."""
     command = [sys.executable, "-c", _APP + script, str(tmp_path / "shop.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == status, done.stderr
@@ -95,7 +95,7 @@ def lines(tmp_path: Path, script: str, status: int = 0) -> list[str]:
     return [
         line[line.index("outbox: ") + 8 :]
         for line in done.stderr.splitlines()
-        if "outbox: " in line
+        if "outbox: " in line and "this worker gets no task" not in line  # it has its own only
     ]
 
 
@@ -151,6 +151,26 @@ def test_after_a_task_the_workers_end_tells_what_became_of_them(tmp_path: Path) 
         " with app.app_context(): in the place of a context that is pushed"
     )
     assert at_the_end == _LOST.format(emails="1 email was") + " in the task shop.remind"
+
+
+def test_the_end_of_a_task_tells_of_what_it_withdrew(tmp_path: Path) -> None:
+    [at_the_task, at_the_end] = lines(tmp_path, _WORKER + _PUSHED + "work('cancel')\n")
+    assert at_the_task == (
+        "the task shop.remind has ended, and the session in which it withdrew 1 email is still"
+        " open: without a commit it goes out all the same. Call commit() in the task"
+    )
+    assert at_the_end.startswith("1 email is not withdrawn after all: the process ends")
+
+
+def test_an_app_that_commits_at_the_end_of_each_task_is_told_nothing(tmp_path: Path) -> None:
+    own = """
+from celery.signals import task_postrun
+
+@task_postrun.connect(weak=False)
+def commit(**_):
+    db.session.commit()
+"""
+    assert lines(tmp_path, _WORKER + own + _PUSHED + "work('open')\n") == []
 
 
 def test_a_task_that_runs_within_another_ones_transaction_tells_nothing(tmp_path: Path) -> None:

@@ -55,7 +55,9 @@ def test_a_run_of_refused_recipients_gets_new_sessions(
 ) -> None:
     with SessionServer(reply_to=refuse, extensions=extensions) as server:
         connection = Connection(server.settings())
-        results = send(connection, unknown(20))
+        results = send(connection, unknown(MOST_ERRORS // each))
+        assert not connection.is_open, "what is known is recorded before a new session opens"
+        results += send(connection, unknown(20 - len(results)))
         connection.close()
     assert {result.verdict for result in results} == {Verdict.FAIL}
     full, rest = divmod(20, MOST_ERRORS // each)

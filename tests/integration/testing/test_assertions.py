@@ -185,6 +185,8 @@ def test_a_filter_that_any_email_would_match_is_refused(
         ({"to": [5]}, "to=5 is no address without a name"),
         ({"subject_contains": 5}, "subject_contains=5 must be text"),
         ({"text_contains": b"Hi"}, "text_contains=b'Hi' must be text"),
+        ({"tag": 17}, "tag=17 must be text"),
+        ({"key": 17}, "key=17 must be text"),
     ],
 )
 def test_a_filter_of_another_type_is_refused(

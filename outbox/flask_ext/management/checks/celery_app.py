@@ -22,6 +22,7 @@ from .broker import broker_findings
 from .codes import Code
 from .finding import Finding, error, ok, warn
 from .fleet import beat_findings, fleet_findings
+from .workers import is_served
 
 SCHEDULE = (
     "call outbox.celery_config.configure(celery_app, flask_app), or take"
@@ -34,11 +35,13 @@ def celery_findings(runtime: Runtime) -> list[Finding]:
     app = runtime.find_celery()
     if app is None:
         return [error(f"{NO_CELERY}: only `flask outbox drain` sends", Code.CELERY)]
+    fleet = _fleet(runtime)
+    served = fleet is not None and is_served(fleet)
     return [
         *setup_findings(runtime, app),
         *broker_findings(app),
         *beat_findings(runtime),
-        *fleet_findings(app, runtime, _fleet(runtime)),
+        *fleet_findings(app, runtime, fleet, is_served=served),
     ]
 
 

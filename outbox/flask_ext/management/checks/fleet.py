@@ -57,12 +57,17 @@ _REMEDY = (
 
 
 def fleet_findings(
-    app: Celery, runtime: Runtime | None = None, fleet: Fleet | None = None
+    app: Celery,
+    runtime: Runtime | None = None,
+    fleet: Fleet | None = None,
+    *,
+    is_served: bool = False,
 ) -> list[Finding]:
     """Return the findings on the configured queues, and on those that workers listen to.
 
     A worker with -Q needs no `task_queues`: so the running workers are asked, too. With
     `task_always_eager` neither a broker nor a worker is needed. `fleet` is what their table says.
+    `is_served` tells that our tasks are done, whoever does them: see `workers.is_served`.
     """
     if app.conf.task_always_eager:
         return []
@@ -76,7 +81,7 @@ def fleet_findings(
         return [*lacking, warn(f"workers: {silence}", Code.BROKER), *unasked]
     if not running:
         return [*lacking, _nobody(app, fleet), *unasked]
-    amiss = worker_findings(app, running, runtime, fleet)
+    amiss = worker_findings(app, running, runtime, fleet, is_served=is_served)
     amiss += judged_but_for_queues(fleet) if fleet else []
     if not (deaf := unheard(running)):
         text = f"each of our queues has a worker that listens, of {len(running)}"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from celery import Celery
 
-from ....domain.fleet import STILL
+from ....worker.broker.queues import PURGE_INTERVAL
 from ....worker.fleet import prefetching
 from ....worker.fleet.inquiry import OURS, SENDING, NoAnswer, Running, running
 from ....worker.process.runtime import Runtime
@@ -29,20 +29,23 @@ def worker_findings(
     listened: Mapping[str, Collection[str]],
     runtime: Runtime | None,
     fleet: Fleet | None,
+    *,
+    is_served: bool,
 ) -> list[Finding]:
     """Return what is wrong with the workers that listen to a queue of ours.
 
     Without `runtime` only what keeps emails from being sent is told. `fleet` is what their table
-    says.
+    says, and `is_served` as below.
     """
     names = [name for name, queues in listened.items() if set(OURS).intersection(queues)]
     try:
         asked = running(app, names) if names else {}
     except NoAnswer as silence:
         silent = warn(f"workers: {silence}", Code.BROKER)
-        return [silent, *_absent(listened, {}, fleet)]
-    findings = [*_absent(listened, asked, fleet)]
-    findings += [one for name, worker in asked.items() for one in _strangers(name, worker, fleet)]
+        return [silent, *_absent(listened, {}, fleet, is_served=is_served)]
+    findings = _absent(listened, asked, fleet, is_served=is_served)
+    for name, worker in asked.items():
+        findings += _strangers(name, worker, is_served=is_served)
     if runtime is not None:
         for name, worker in asked.items():
             few = too_few_connections(runtime, worker.pool, worker.concurrency)
@@ -60,29 +63,33 @@ def fetching_by_settings(app: Celery) -> list[Finding]:
     return [warn(f"{told} of our queues with {prefetching.option(app)}", Code.PREFETCH)]
 
 
-def _strangers(name: str, worker: Running, fleet: Fleet | None) -> list[Finding]:
+def _strangers(name: str, worker: Running, *, is_served: bool) -> list[Finding]:
     if not worker.tasks >= _TASKS:
         told = f"{name} listens to our queues, and does not know our tasks, so it loses them"
         told += ": the module that its -A names must create your Flask app"
         return [error(told, Code.TASKS_UNKNOWN)]
-    if not worker.has_flask_app and not _is_served(fleet):
+    if not worker.has_flask_app and not is_served:
         told = f"{name} listens to our queues, and each of our tasks fails there: {NO_FLASK_APP}"
         return [error(told, Code.NO_FLASK_APP)]
     return []
 
 
-def _is_served(fleet: Fleet | None) -> bool:
+def is_served(fleet: Fleet) -> bool:
     """Return whether tasks are done although no worker of this app stands in the table.
 
     A worker answers for its first process. Those of its pool may each have made a Flask app.
     """
-    if fleet is None or fleet.living or fleet.task_seconds is None:
+    if fleet.living or fleet.is_still or fleet.task_seconds is None:
         return False
-    return fleet.task_seconds < STILL
+    return fleet.task_seconds < 2 * PURGE_INTERVAL  # where nobody knows how often a sweep comes
 
 
 def _absent(
-    listened: Mapping[str, Collection[str]], asked: Mapping[str, Running], fleet: Fleet | None
+    listened: Mapping[str, Collection[str]],
+    asked: Mapping[str, Running],
+    fleet: Fleet | None,
+    *,
+    is_served: bool,
 ) -> list[Finding]:
     """Return the finding on workers of our queues that do not stand in their table.
 
@@ -92,7 +99,9 @@ def _absent(
         return []
     names = {name for name, queues in listened.items() if SENDING.intersection(queues)}
     names -= {one.name for one in fleet.living}
-    names -= {name for name, worker in asked.items() if _strangers(name, worker, fleet)}
+    names -= {
+        name for name, worker in asked.items() if _strangers(name, worker, is_served=is_served)
+    }
     told = _ABSENT.format(names=", ".join(sorted(names)))
     return [warn(told, Code.UNLISTED)] if names else []
 

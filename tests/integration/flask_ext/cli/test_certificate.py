@@ -6,6 +6,8 @@ import logging
 
 import pytest
 
+from outbox.domain.delivery.breaker_timing import Cause
+from outbox.store.control.circuit_breaker import trip
 from tests.support.servers.authority import Authority
 from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
 from tests.support.shop.shell import runner
@@ -65,6 +67,15 @@ def test_a_mended_certificate_ends_the_alert_by_itself(shops: Shops, authority: 
         assert "2 emails handled\n" in run("drain").output
         assert "ALERT" not in run("health").output
         assert shop.statuses() == ["sent", "sent"]
+
+
+def test_a_wrong_password_that_the_certificate_hid_is_news(shop: Shop) -> None:
+    reasons = [f"starttls: 0 {FAULT}expired", "auth: 535 5.7.8 wrong", "auth: 535 5.7.8 wrong"]
+    told = [
+        trip(shop.runtime.database, "main", cause=Cause.SESSION, reason=reason, alert=True)
+        for reason in reasons
+    ]
+    assert told == [True, True, False]
 
 
 def test_drain_counts_what_left_where_not_all_did(shops: Shops) -> None:
