@@ -43,6 +43,14 @@ def create_app(config: Mapping[str, Any]) -> Flask:
     db.init_app(app)
     outbox.init_app(app, db=db)
     app.extensions["outbox"].runtime.random = lambda: EARLY * random.random()
+    if config.get("CREATE_ALL"):  # as many an app factory does
+        with app.app_context():
+            db.create_all()
+    return app
+
+
+def _hurry(config: Mapping[str, Any]) -> None:
+    """Set what has no setting, for the whole process: so only in one of the system's own."""
     if every := config.get("WORKER_BEATS"):
         from outbox.worker.fleet import joining  # an older version, which runs this too, has none
 
@@ -52,16 +60,14 @@ def create_app(config: Mapping[str, Any]) -> Flask:
         from outbox.worker.batch import todo
 
         reply_reader.LOOK, todo.SLOW = slow / 4, slow
-    if config.get("CREATE_ALL"):  # as many an app factory does
-        with app.app_context():
-            db.create_all()
-    return app
 
 
 def __getattr__(name: str) -> Celery:
     """Make `app` when Celery asks for it: importing this module needs no environment."""
     if name in ("app", "celery"):
-        flask_app = create_app(json.loads(os.environ["ACCEPTANCE_CONFIG"]))
+        config = json.loads(os.environ["ACCEPTANCE_CONFIG"])
+        _hurry(config)
+        flask_app = create_app(config)
         celery: Celery = flask_app.extensions["celery"]
         globals()[name] = celery
         return celery
