@@ -24,7 +24,7 @@ class TableRow(StrEnum):
     CONNECT = "resolve, connect, greeting | error, time-out, 4xx, 5xx | HALT"
     EHLO = "EHLO | 4xx, 5xx | HELO on 5xx, else HALT"
     STARTTLS = "STARTTLS | missing, 454, handshake error | HALT, never in clear"
-    UNVERIFIED = "connect, STARTTLS | certificate error | HALT with an alert and a long pause"
+    UNVERIFIED = "connect, STARTTLS | certificate error | HALT with an alert"
     AUTH_4XX = "AUTH | 4xx | HALT"
     AUTH_REFUSED = "AUTH | 535, or AUTH not offered | HALT with an alert and a long pause"
     CLOSING = "MAIL, RCPT, DATA, dot | 421 | SUSPECT, close"

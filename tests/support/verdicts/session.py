@@ -131,10 +131,11 @@ SECURING = (
         text="sent clear text",
     ),
     *(
-        halted_for_long(
+        halted(
             TableRow.UNVERIFIED,
             name,
             {},
+            alert=True,  # and tried again soon: other servers may answer to the name
             phase=AT.STARTTLS,
             offers=OFFERS,
             event=Event.UNVERIFIED,
