@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from outbox.domain.scheduling.claim_plan import DueEmails, LaneKey
 from outbox.domain.scheduling.lanes import HORIZON, Lanes
 from outbox.domain.scheduling.permitted import ROUND
-from outbox.domain.scheduling.token_bucket import Rate
+from outbox.domain.scheduling.token_bucket import MARGIN, Rate
 from outbox.worker.together.turns import Turns
 from tests.support.rounds import BATCH, Rounds
 from tests.unit.scheduling.test_claim_plan import B, N, U, spread
@@ -99,8 +99,9 @@ def test_of_too_many_ways_those_are_forgotten_whose_turn_is_the_longest_ago(
 RATES = st.sampled_from([Rate(1, 1), Rate(3, 1), Rate(20, 1), Rate(100, 1)])
 PLAIN = ["", "news", "shop"]
 ROUTES: dict[str, dict[str, Rate]] = {route: {} for route in PLAIN}
-BATCH_TAKES = BATCH * 0.02 + 1.0  # seconds, where it waits for no permits; that of a rate waits
-RATED_TAKES = HORIZON + 2.0  # for what it has claimed
+BATCH_TAKES = BATCH * 0.02 + 1.0  # seconds, where it waits for no permits
+RATED_TAKES = HORIZON + 2.0 + 10 * MARGIN
+"""Seconds: it waits for what it has claimed, in ten windows at most, and for each a `MARGIN` more."""
 
 
 @pytest.mark.long
