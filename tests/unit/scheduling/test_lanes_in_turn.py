@@ -101,7 +101,7 @@ PLAIN = ["", "news", "shop"]
 ROUTES: dict[str, dict[str, Rate]] = {route: {} for route in PLAIN}
 BATCH_TAKES = BATCH * 0.02 + 1.0  # seconds, where it waits for no permits
 RATED_TAKES = HORIZON + 2.0 + 10 * MARGIN
-"""Seconds: it waits for what it has claimed, in ten windows at most, and for each a `MARGIN` more."""
+"""Seconds: it waits for what it has claimed, in ten windows at most, a `MARGIN` longer for each."""
 
 
 @pytest.mark.long
