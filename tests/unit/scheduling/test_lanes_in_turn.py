@@ -100,8 +100,15 @@ RATES = st.sampled_from([Rate(1, 1), Rate(3, 1), Rate(20, 1), Rate(100, 1)])
 PLAIN = ["", "news", "shop"]
 ROUTES: dict[str, dict[str, Rate]] = {route: {} for route in PLAIN}
 BATCH_TAKES = BATCH * 0.02 + 1.0  # seconds, where it waits for no permits
-RATED_TAKES = HORIZON + 2.0 + 10 * MARGIN
-"""Seconds: it waits for what it has claimed, in ten windows at most, a `MARGIN` longer for each."""
+
+
+def takes(rate: Rate) -> float:
+    """Return the seconds of a rate's batch: it waits for all it has claimed, window by window.
+
+    Each wait for permits is `MARGIN` longer.
+    """
+    windows = HORIZON * rate.permits / rate.seconds / rate.chunk
+    return HORIZON + 2.0 + windows * MARGIN
 
 
 @pytest.mark.long
@@ -135,7 +142,7 @@ def test_every_lane_has_a_batch_in_each_round(
         caps={"": cap} if cap else {},
         seed=seed,
     )
-    a_round = plain * BATCH_TAKES + len(rated) * RATED_TAKES
+    a_round = plain * BATCH_TAKES + sum(map(takes, rated))
     shop.play(2 * processes * a_round)
     for way in shop.ways:
         assert shop.longest_wait(way) <= processes * a_round, way

@@ -99,3 +99,5 @@ def test_under_the_default_workers_wait_for_it_and_the_log_says_so_once_a_minute
     told = "another transaction has kept a write waiting for"
     [line] = [one for one in caplog.records if told in one.getMessage()]
     assert line.levelname == "WARNING"
+    seconds = line.getMessage().partition(f"{told} ")[2].partition(" s")[0]
+    assert int(seconds) >= 2, "the server's own time-out in this test"
