@@ -123,3 +123,4 @@ def test_a_rescue_that_runs_into_a_lock_timeout_keeps_no_sweep_from_its_claims(
         assert sweep(shop.runtime, lambda _: None) == 1
     assert shop.status(due.id) is Status.CLAIMED
     assert told(caplog) == ["outbox: a sweep could not rescue (LockNotAvailable 55P03)"]
+    assert "kept a write waiting" not in caplog.text  # it was not tried again
