@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 LOOK = 5.0
 """Seconds between two checks whether to keep on waiting for a reply."""
 
+STOOD_STILL = 3.0
+"""Seconds by which a wait ends too late where this process itself did not run."""
+
 MAX_REPLY_LINE = 2048
 """Octets of one reply line; RFC 5321 §4.5.3.1.5 asks servers to stay within 512."""
 
@@ -70,7 +73,7 @@ class ReplyReader:
         self._waited = False  # for some octets of the current reply
         self._goes_on: GoesOn | None = None
         self._asked = clock()  # when it was last asked whether to go on
-        self._was_away = False  # octets may have come while that was asked
+        self._was_away = False  # octets may have come while nobody waited for them
 
     @property
     def pending(self) -> bool:
@@ -160,7 +163,8 @@ class ReplyReader:
         while data is None:
             if self._goes_on is not None and self._clock() - self._asked >= LOOK:
                 self._ask(deadline)
-            remaining = deadline - self._clock()
+            began = self._clock()
+            remaining = deadline - began
             if remaining <= 0:
                 data = self._last_octets()
                 break
@@ -172,6 +176,10 @@ class ReplyReader:
             except OSError as error:
                 if not isinstance(error, TimeoutError) or error.errno is not None:
                     raise NoReply.of(error) from error  # with a number it is TCP's own time-out
+            if self._goes_on is not None and self._clock() - began > LOOK + STOOD_STILL:
+                # Nobody could read a reply sooner: the server is not to be called silent for that.
+                self._was_away, self._asked = True, self._clock()
+            elif data is None:
                 self._ask(deadline)
         if not data:
             raise NoReply(Event.CLOSED, "the server closed the connection")

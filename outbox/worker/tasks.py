@@ -14,8 +14,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..domain.priority import Priority
 from ..store.connection.error_codes import (
     describe,
+    is_lock_timeout,
     is_missing_table,
     is_outage,
+    is_serialization_failure,
     refuse_missing_tables,
     without_rows,
 )
@@ -60,7 +62,16 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
             if (harmless := without_rows(error)) is not error:
                 raise harmless from None
             raise
-        _log.warning("outbox: %s gave up, the database is away (%s)", task.name, describe(error))
+        _log.warning("outbox: %s gave up, %s (%s)", task.name, _why(error), describe(error))
+
+
+def _why(error: SQLAlchemyError) -> str:
+    """Return what a person has to look at: a lock and a conflict are no outage."""
+    if is_lock_timeout(error):
+        return "others hold a lock that it needs"
+    if is_serialization_failure(error):
+        return "other transactions came between: READ COMMITTED suits a worker's role"
+    return "the database is away"
 
 
 def _tells_again(runtime: Runtime) -> bool:

@@ -78,6 +78,7 @@ class Failure(Enum):
     FULL = auto()  # it takes no more connections
     POOL = auto()  # the engine's own pool has no free connection
     STATEMENT_MODE = auto()  # a pool before it allows no transaction of several statements
+    LOCKED = auto()  # others hold a lock for longer than a statement waits for it
     NO_CONNECTION = auto()  # none of these, as far as is known
     OTHER = auto()
 
@@ -97,6 +98,7 @@ _FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
         r"|pg_hba\.conf",
     ),
     (Failure.FULL, frozenset({"53300", 1040, 1203}), r"too many clients|connection slots"),
+    (Failure.LOCKED, _LOCK_TIMEOUT, r"due to lock timeout"),
 )
 """By failure: the codes, and the driver's words. psycopg has no code for a refused connection."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from ...domain.counted import counted
 from ...store.connection.database import Database
@@ -15,6 +16,9 @@ from .heartbeat import Heartbeat
 
 MOST_RENEWALS = 3
 """The most renewals under way at once: one for each third of a term. More would wait in vain."""
+
+STOOD_STILL = 3.0
+"""Seconds by which the thread wakes too late where the process itself stood still."""
 
 
 class Heartbeats:
@@ -94,21 +98,31 @@ class Heartbeats:
         self._thread, self._stopped = thread, stopped
 
     def _run(self, stopped: threading.Event) -> None:
-        while not stopped.wait(self._term() / 3):
-            renewal = threading.Thread(target=self._renew_all, name="outbox-lease", daemon=True)
+        while True:
+            since, third = self._clock(), self._term() / 3
+            if stopped.wait(third):
+                return
+            relieves = self._clock() - since <= third + STOOD_STILL
+            renew = partial(self._renew_all, relieves=relieves)
+            renewal = threading.Thread(target=renew, name="outbox-lease", daemon=True)
             try:
                 renewal.start()
             except RuntimeError:  # there can be no more threads, so the next one may be late
-                self._renew_all()
+                renew()
 
-    def _renew_all(self) -> None:
+    def _renew_all(self, *, relieves: bool) -> None:
+        """Renew what moves. Without `relieves` no server is blamed for the time without an answer.
+
+        That is so where the process was stopped, or a driver without greenlets kept it waiting: the
+        replies may be here, and nobody has read them yet.
+        """
         with self._lock:
             hearts = list(self._hearts)
         for heart in hearts:
             if heart.hangs():
                 self.remove(heart)  # for good: its lease runs out
         self._renew(self._kept(hearts))
-        for heart in self._kept(hearts):
+        for heart in self._kept(hearts) if relieves else ():
             _relieve(heart)
 
     def _kept(self, hearts: Iterable[Heartbeat]) -> list[Heartbeat]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ...store.connection.error_codes import ANSWERS, describe, is_refusal
 from ...store.harmless_log import harmless_log
+from ..together.seldom import Seldom
 from . import shutdown
 
 Result = TypeVar("Result")
@@ -19,6 +20,8 @@ GRACE = 10.0
 """Seconds for which a worker still tries after a shutdown was requested. A result that it cannot
 record becomes unknown."""
 
+TOLD_EVERY = 60.0
+"""Seconds between two lines of the log about the same error: an outage may last for hours."""
 
 HASTE = 2.0
 """Seconds that a task still waits where its process may be killed at any moment."""
@@ -37,7 +40,7 @@ def until_written(
     only where it `ends` the tries, as that of refused data does, or `GRACE` seconds after a
     shutdown was requested. `meanwhile` is called before each wait.
     """
-    wait, stop_at = FIRST_WAIT, inf
+    wait, stop_at, told = FIRST_WAIT, inf, None
     while True:
         try:
             return write()
@@ -48,9 +51,9 @@ def until_written(
                 stop_at = min(stop_at, time.monotonic() + GRACE)
             if time.monotonic() > stop_at:
                 raise
-            harmless_log.warning(
-                "outbox: the database failed and is asked again (%s)", describe(error)
-            )
+            told = told or Seldom(time.monotonic)
+            if told.is_due(what := describe(error), TOLD_EVERY):
+                harmless_log.warning("outbox: the database failed and is asked again (%s)", what)
             meanwhile()
             time.sleep(wait)
             wait = min(LONGEST_WAIT, wait * 2)

@@ -22,10 +22,11 @@ from ...store.control.lease import put_off_rescue
 from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, WriteResult
 from ...store.transitions.window import abandon, finish, record_last
+from ..together.seldom import Seldom
 from . import shutdown
 from .kept_threads import KeptThreads
 from .one_by_one import write_each
-from .retry_writes import GRACE, until_written
+from .retry_writes import GRACE, TOLD_EVERY, until_written
 
 FIRST_WAIT = 0.05
 LONGEST_WAIT = 0.5
@@ -61,6 +62,7 @@ class Unrecorded:
         self._term = term
         self._threads = KeptThreads("outbox-unrecorded")
         self._kept = set[_Kept]()
+        self._told = Seldom(monotonic)  # of an error, to the log
 
     def keep(self, token: UUID, results: Sequence[EmailResult], *, gives_back: bool = True) -> None:
         """Write a finished batch's results, and give back its rest, once the rows are free.
@@ -148,7 +150,7 @@ class Unrecorded:
                 done = end(self._database(), token, results, worker=self._worker())
             except Exception as error:  # noqa: BLE001  (the results are known: try again)
                 kept.is_told = may_be_of_a_row(error)
-                harmless_log.warning("outbox: results are not recorded yet (%s)", describe(error))
+                self._tell(error)
                 if not results and is_refusal(error):
                     return  # what is left of the batch was not sent: the rescue gives it back
                 is_slow = not results and may_be_of_a_row(error)  # an outage may look so, too
@@ -186,8 +188,13 @@ class Unrecorded:
             if failed and gives_back:
                 abandon(database, token)
         except Exception as error:  # noqa: BLE001  (tried again)
-            harmless_log.warning("outbox: a result is not recorded yet (%s)", describe(error))
+            self._tell(error)
         return failed
+
+    def _tell(self, error: Exception) -> None:
+        """Log why results wait: once a minute for all batches, as each tries again in a moment."""
+        if self._told.is_due(what := describe(error), TOLD_EVERY):
+            harmless_log.warning("outbox: results are not recorded yet (%s)", what)
 
 
 def _give_back_the_claimed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import event
 
 from outbox import Status
 from outbox.worker.process import unrecorded
@@ -21,6 +22,7 @@ SENT, SENDING, PENDING = Status.SENT, Status.SENDING, Status.PENDING
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unrecorded, "FAILING_WAIT", unrecorded.FIRST_WAIT)
+    monkeypatch.setattr(unrecorded, "TOLD_EVERY", 0.0)  # so that each try is seen
 
 
 @pytest.mark.parametrize("gives_back", [True, False], ids=["a good end", "an error"])
@@ -48,6 +50,25 @@ def test_the_rescue_waits_while_a_row_takes_no_result(
     assert [shop.status(i) for i in ids] == [SENT, SENT]
     assert shop.email_row(ids[0]).unknown_count == 0
     assert shop.count(shop.tables.attempt) == len(ids)
+
+
+def test_many_batches_that_wait_for_the_database_say_so_once_a_minute(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unrecorded, "TOLD_EVERY", 60.0)
+    kept, code, tries = shop.runtime.unrecorded, CODES[shop.engine.dialect.name], list[object]()
+    event.listen(shop.engine, "handle_error", tries.append)
+    made = []
+    for address in addresses(3):
+        email = shop.enqueue(address)
+        made.append((shop.sending(email.id).token, email.id))
+    with refusing(shop.engine, "outbox_email", "NEW.status = 'sent'", code=code):
+        for token, email_id in made:
+            kept.keep(token, [sent(email_id)])
+        wait_until(lambda: len(tries) > 10, PATIENCE, "several tries of each")
+    assert kept.wait(PATIENCE)
+    assert shop.statuses() == ["sent"] * 3
+    assert caplog.text.count("not recorded yet") == 1
 
 
 def test_with_a_short_lease_the_rescue_is_put_off_more_often(

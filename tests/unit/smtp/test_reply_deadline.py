@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from outbox.domain.delivery.reply_table import Event
-from outbox.smtp.reply_reader import NoReply, ReplyReader
+from outbox.smtp.reply_reader import LOOK, NoReply, ReplyReader
 from tests.unit.smtp.test_reply_reader import Wire
 
 
@@ -73,6 +73,36 @@ def test_a_drip_gets_no_more_time_by_it() -> None:
         assert len(wire.pieces) == 2
 
     assert raised.value.event is Event.TIMEOUT
+
+
+class Stopped(Wire):
+    """One that is read by a process which SIGSTOP stops for a while, again and again."""
+
+    now = 0.0
+    seconds = 22.0
+    replies = True
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        self.now += self.seconds
+        self.replies = not self.replies
+        if not self.replies:  # as where gevent finds the time-out before the octets
+            raise TimeoutError("timed out")
+        return super().recv(size, flags)
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(22.0, 0), (LOOK, 3)], ids=["stopped", "silent"])
+def test_what_the_process_itself_stood_still_is_not_the_servers_silence(
+    seconds: float, asked: int
+) -> None:
+    with Stopped(b"250-ok\r\n", b"250 ok\r\n") as wire:
+        wire.seconds, asks = seconds, list[float]()
+
+        def goes_on() -> bool:
+            asks.append(wire.now)
+            return True
+
+        ReplyReader(wire, clock=lambda: wire.now).read(300.0, goes_on)
+        assert len(asks) == asked
 
 
 def test_a_connection_that_tcp_gave_up_is_not_asked_again() -> None:

@@ -138,6 +138,15 @@ def test_an_error_of_our_own_comes_out(time: Time) -> None:
     assert time.waits == []
 
 
+def test_the_log_tells_each_error_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    kinds = (OperationalError, InterfaceError)
+    codes = iter([2006, 2013] * 60)  # two seconds lie between one and the next
+    until_written(failing(120, lambda: kinds[0]("UPDATE", {}, pymysql.err.Error(next(codes)))))
+    told = [record.getMessage() for record in caplog.records]
+    assert [sum(f"Error {code}" in line for line in told) for code in (2006, 2013)] == [4, 4]
+    assert len(told) == 8
+
+
 def test_the_log_names_the_error_and_no_address(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "outbox"):
         until_written(failing(1))

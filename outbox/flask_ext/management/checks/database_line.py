@@ -31,6 +31,10 @@ _TOLD = {
         "allows no transactions, because the pool before it is in statement mode",
         "set pool_mode = transaction in PgBouncer",
     ),
+    Failure.LOCKED: (
+        "holds a lock for somebody else",
+        "find who (in pg_stat_activity or SHOW PROCESSLIST), or try again when it has ended",
+    ),
     Failure.NO_CONNECTION: (
         "cannot be reached",
         "start it, or mend the host, the port or the login in the engine's URL",

@@ -103,3 +103,13 @@ def test_a_password_that_spills_over_into_the_host_is_not_told() -> None:
     told = database_line(engine, sa.exc.TimeoutError())
     assert told.startswith("the database postgresql://… was not asked")
     assert SECRET not in told
+
+
+@pytest.mark.databases("postgresql")
+def test_a_lock_of_somebody_else_is_no_outage(shops: Shops) -> None:
+    shop = shops.open()
+    url = make_url(shops.url).update_query_dict({"options": "-c lock_timeout=10ms"})
+    with shop.engine.connect() as person, app_on(url) as app:
+        person.execute(sa.text("LOCK TABLE outbox_email"))
+        told = told_by(app)
+    assert "holds a lock for somebody else (LockNotAvailable 55P03): find who" in told

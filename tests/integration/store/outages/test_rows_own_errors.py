@@ -19,7 +19,7 @@ from outbox.store.records import Claim
 from outbox.store.transitions import expire
 from outbox.store.transitions.window import finish
 from outbox.worker.batch.batch_results import Results
-from outbox.worker.process import unrecorded
+from outbox.worker.process import retry_writes, unrecorded
 from outbox.worker.sweep import sweep
 from tests.integration.store.locks import PATIENCE, swept
 from tests.integration.store.purge.test_purge_run import DAY, purged, withdrawn
@@ -125,8 +125,14 @@ def test_a_lone_result_whose_row_fails_ends_its_batch_when_the_lease_was_renewed
 
 
 def test_no_result_is_given_up_while_all_of_them_fail(
-    shop: Shop, shops: Shops, catcher: Catcher, code: str, caplog: pytest.LogCaptureFixture
+    shop: Shop,
+    shops: Shops,
+    catcher: Catcher,
+    code: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(retry_writes, "TOLD_EVERY", 0.0)  # so that each try is seen
     ids = [shop.enqueue(address).id for address in addresses(2)]
     motion = swept(shops, catcher, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
     with ThreadPoolExecutor(1) as pool:
@@ -265,12 +271,11 @@ def test_a_lease_whose_own_row_fails_keeps_no_other(
 ) -> None:
     leases = [(shop.enqueue(), shop.started()) for _ in range(3)]
     first, *others = sorted(leases, key=lambda pair: str(pair[1].token))
-    priority = "OLD.emails = 9"
     with shop.engine.begin() as connection:
         lease = shop.tables.lease
         mark = lease.update().where(lease.c.token == first[1].token).values(emails=9)
         connection.execute(mark)
-    with refusing(shop.engine, "outbox_lease", priority, event="DELETE", code=how):
+    with refusing(shop.engine, "outbox_lease", "OLD.emails = 9", event="DELETE", code=how):
         assert shop.rescue() == 2
         assert {shop.status(email.id) for email, _ in others} == {PENDING}
         assert "a lease could not be rescued" in caplog.text

@@ -105,6 +105,11 @@ class Process:
             self.hearts, uuid4(), term=TERM, patience=PATIENCE, began=began, clock=self.clock
         )
 
+    def waits(self) -> None:
+        """Wait until the thread waits for its beat: what it measures begins then."""
+        done = self.paces[-1].done
+        wait_until(lambda: done._value == 1, SECONDS, "the thread to wait for its beat")
+
     def pulse(self, *, wait: bool = True) -> None:
         """Let one third of the term pass; `wait` until the beat is over."""
         pace, thread = self.paces[-1], self.hearts._thread

@@ -93,6 +93,21 @@ def test_each_batch_is_relieved_after_each_renewal_while_it_is_renewed(
         assert table.renewals == [([first.token, second.token], TERM)]
 
 
+def test_a_batch_is_renewed_but_not_relieved_where_the_process_stood_still(
+    process: Process, clock: Clock, table: Table
+) -> None:
+    """The replies may be here, and no thread has read them yet: no server is to blame."""
+    relieved: list[float] = []
+    with process.batch() as heart:
+        heart.relieve = lambda: relieved.append(clock())
+        for seconds in (TERM / 3, TERM - 1, TERM / 3):
+            process.waits()
+            clock.now += seconds
+            process.pulse()
+    assert relieved == [BEGAN + TERM / 3, BEGAN + TERM / 3 + TERM - 1 + TERM / 3]
+    assert len(table.renewals) == 3
+
+
 def test_the_relief_of_a_batch_delays_no_renewal_of_another(
     process: Process, clock: Clock, table: Table
 ) -> None:
