@@ -29,6 +29,7 @@ from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
 from .postgresql import sums as postgresql_sums
 from .postgresql import waiting as postgresql_waiting
+from .postgresql.catalog import privileges
 from .postgresql.pages import newsletters
 from .postgresql.pages import problems as postgresql_problems
 from .sqlite import file, last_id
@@ -57,6 +58,7 @@ _POSTGRESQL = Backend(
     identity=postgresql_server.identity,
     holds=pending_writes.holds,
     is_undone=pending_writes.is_undone,
+    lacking_privileges=privileges.lacking_privileges,
     durability_warnings=postgresql_server.durability_warnings,
     idle_warnings=postgresql_server.idle_warnings,
     replica_warnings=postgresql_server.replica_warnings,

@@ -210,6 +210,7 @@ class Backend:
     may_call: Callable[[str], bool] | None = None
 
     # `flask outbox check`
+    lacking_privileges: Callable[[Connection, Sequence[str], str | None], list[str]] | None = None
     refusals: Callable[[Connection], list[str]] | None = None
     durability_warnings: Callable[[Connection], list[str]] | None = None
     idle_warnings: Callable[[Connection], list[str]] | None = None

@@ -75,6 +75,15 @@ def older_schema(database: Database) -> str | None:
     return None
 
 
+def lacking_privileges(database: Database) -> list[str]:
+    """Return a line, with the remedy, for privileges on our tables that the role lacks."""
+    own, tables = backend_of(database.dialect).lacking_privileges, _tables(database)
+    if own is None:
+        return []
+    names = [table.name for table in tables]
+    return database.read(lambda c: own(c, names, schema_of(tables[0], database.engine)))
+
+
 def durability_warnings(database: Database) -> list[str]:
     """Return a warning for each setting with which the server may lose a commit.
 

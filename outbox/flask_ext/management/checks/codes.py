@@ -26,6 +26,7 @@ class Code(StrEnum):
     SQLITE_PATH = "sqlite-relative-path"
     DATABASE = "database"
     SCHEMA = "schema"
+    PRIVILEGES = "privileges"
     UNTRIED = "untried-database"
     TWO_COMMITS = "two-commits"
     BINARY_LOG = "binary-log"

@@ -18,6 +18,7 @@ from ....store.queries.inspect_schema import (
     id_warnings,
     idle_warnings,
     inspect_schema,
+    lacking_privileges,
     older_line,
     packet_warnings,
     refusals,
@@ -48,8 +49,13 @@ _IDLE = (
 
 
 def database_findings(runtime: Runtime) -> list[Finding]:
-    """Return the findings on the database; where tables are missing, only those on the schema."""
+    """Return the findings on the database; where tables are missing, only those on the schema.
+
+    Without a privilege the tables seem to be missing, or cannot be read: so only this is told.
+    """
     try:
+        if lacking := lacking_privileges(runtime.database):
+            return [error(text, Code.PRIVILEGES) for text in lacking]
         schema = inspect_schema(runtime.database)
         return _version(schema) + ([] if schema.absent else _settings(runtime))
     except ConfigurationError as refusal:

@@ -1,0 +1,1 @@
+"""What PostgreSQL's catalog tells of the outbox's tables."""
