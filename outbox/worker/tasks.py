@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..domain.priority import Priority
 from ..store.connection.error_codes import (
+    MissingTables,
     describe,
     is_lock_timeout,
     is_missing_table,
@@ -21,6 +22,7 @@ from ..store.connection.error_codes import (
     refuse_missing_tables,
     without_rows,
 )
+from ..store.queries.inspect_schema import where_missing
 from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .beat_mark import note_beat, note_task
@@ -58,6 +60,8 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
         if is_missing_table(error) and not _tells_again(runtime_of(task.app)):
             return
         refuse_missing_tables(error)
+        if isinstance(error, MissingTables):
+            raise MissingTables(where_missing(runtime_of(task.app).database, str(error))) from error
         if not is_outage(error):
             if (harmless := without_rows(error)) is not error:
                 raise harmless from None

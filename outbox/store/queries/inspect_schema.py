@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, Inspector, Table, inspect
 from sqlalchemy.engine.interfaces import ReflectedColumn
-from sqlalchemy.exc import NoSuchTableError
+from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
 
 from ..backend import backend_of
 from ..connection.database import Database
+from ..connection.error_codes import NO_TABLES
 from ..schema.table_names import schema_of
 from ..schema.version import VERSION, is_mark, version_of
 
@@ -36,6 +38,20 @@ def inspect_schema(database: Database) -> Schema:
         return schema
 
     return database.run(work)
+
+
+def where_missing(database: Database, told: str = NO_TABLES) -> str:
+    """Return what tells of missing tables: where they stand in another schema, that comes first.
+
+    Any other text that was told comes back. A schema that the metadata or a map names is meant:
+    there another schema's tables are another outbox's, such as a tenant's. It raises nothing.
+    """
+    own, table = backend_of(database.dialect).elsewhere, database.tables.email
+    if told != NO_TABLES or own is None or schema_of(table, database.engine) is not None:
+        return told
+    with suppress(SQLAlchemyError):
+        return database.read(lambda connection: own(connection, table.name)) or told
+    return told
 
 
 _CURRENT = WeakSet[Engine]()
@@ -90,6 +106,12 @@ def durability_warnings(database: Database) -> list[str]:
     The outbox's promise depends on them. SQLite's durability is set in each outbox transaction.
     """
     own = backend_of(database.dialect).durability_warnings
+    return [] if own is None else database.read(own)
+
+
+def read_only_errors(database: Database) -> list[str]:
+    """Return a line if a setting makes each transaction read-only, though this is no standby."""
+    own = backend_of(database.dialect).read_only_errors
     return [] if own is None else database.read(own)
 
 

@@ -32,6 +32,12 @@ def opened(url: str, catcher: Catcher, **config: Any) -> Iterator[Shop]:
         shops.close()
 
 
+def _read_only(url: str) -> str:
+    """Return the URL of connections that are read-only by a setting."""
+    options = {"options": "-c default_transaction_read_only=on"}
+    return sa.make_url(url).update_query_dict(options).render_as_string(hide_password=False)
+
+
 def left(shop: Shop, catcher: Catcher) -> int:
     """Return how many emails leave, in a day, where everything is run that could send them."""
     before = len(catcher.emails)
@@ -165,9 +171,13 @@ def test_a_standby_that_was_asked_before_its_promotion_is_asked_again(
     with (
         PhysicalCopy(server, signal="standby") as standby,
         opened(standby.url(source), catcher) as copy,
+        opened(_read_only(standby.url(source)), catcher) as also_by_setting,
     ):
-        output = copy.app.test_cli_runner().invoke(args=["outbox", "check"]).output
-        assert "the database is a standby (pg_is_in_recovery)" in output
+        for shop in (copy, also_by_setting):
+            output = shop.app.test_cli_runner().invoke(args=["outbox", "check"]).output
+            assert "the database is a standby (pg_is_in_recovery)" in output
+            assert "warn   plain reads go to a replica" in output
+            assert "default_transaction_read_only" not in output
         with pytest.raises(DBAPIError):  # it is read-only
             drain(copy.runtime)
         with copy.engine.connect() as connection:

@@ -32,6 +32,7 @@ class Code(StrEnum):
     BINARY_LOG = "binary-log"
     DURABILITY = "durability"
     IDLE = "idle-transactions"
+    READ_ONLY = "read-only"
     REPLICA = "replica"
     POOLER = "pooler"
     PREPARED = "prepared-statements"

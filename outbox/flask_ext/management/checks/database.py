@@ -8,7 +8,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.errors import ConfigurationError
 from ....store.connection.drivers import untried
-from ....store.connection.error_codes import NO_TABLES
 from ....store.connection.psycopg import prepared_statements
 from ....store.control.pause import paused
 from ....store.queries.clock_skew import seconds_ahead, skew_warnings
@@ -21,10 +20,12 @@ from ....store.queries.inspect_schema import (
     lacking_privileges,
     older_line,
     packet_warnings,
+    read_only_errors,
     refusals,
     replica_warnings,
     vacuum_warnings,
     versions_line,
+    where_missing,
 )
 from ....store.queries.server_status import alerts, server_statuses
 from ....store.schema.version import VERSION
@@ -57,6 +58,8 @@ def database_findings(runtime: Runtime) -> list[Finding]:
         if lacking := lacking_privileges(runtime.database):
             return [error(text, Code.PRIVILEGES) for text in lacking]
         schema = inspect_schema(runtime.database)
+        if schema.absent and not schema.version:
+            return [error(f"schema: {where_missing(runtime.database)}", Code.SCHEMA)]
         return _version(schema) + ([] if schema.absent else _settings(runtime))
     except ConfigurationError as refusal:
         return [error(str(refusal), Code.DATABASE)]
@@ -69,8 +72,6 @@ def _version(schema: Schema) -> list[Finding]:
 
     The version alone would not show that a table was lost.
     """
-    if schema.absent and not schema.version:
-        return [error(f"schema: {NO_TABLES}", Code.SCHEMA)]
     findings = [
         error(f"schema: {text}: run your migrations", Code.SCHEMA) for text in schema.missing
     ]
@@ -94,6 +95,7 @@ def _version(schema: Schema) -> list[Finding]:
 def _server_settings(database: Database) -> list[Finding]:
     """Return the findings on the settings of the database's server."""
     findings = [error(text, Code.BINARY_LOG) for text in refusals(database)]
+    findings += [error(text, Code.READ_ONLY) for text in read_only_errors(database)]
     findings += [
         warn(f"{text}: a committed email can be lost, or sent twice", Code.DURABILITY)
         for text in durability_warnings(database)

@@ -106,16 +106,6 @@ def test_a_server_that_keeps_the_locks_of_an_idle_transaction_is_told(
         assert told is not bool(arguments)
 
 
-@pytest.mark.databases("postgresql")
-def test_a_postgresql_whose_reads_go_to_a_replica_is_told(shops: Shops, database_url: str) -> None:
-    """A replica is read-only, and a statement in autocommit sees that."""
-    read_only = {"options": "-c default_transaction_read_only=on"}
-    for arguments in ({}, read_only):
-        shop = shops.open_on(create_engine(database_url, connect_args=arguments))
-        told = "plain reads go to a replica" in runner(shop)("check", code=1).output
-        assert told is bool(arguments)
-
-
 @pytest.mark.databases("mariadb")
 def test_a_mariadb_whose_reads_go_to_a_replica_is_told(shop: Shop) -> None:
     """A replica is read-only, for all but its administrator."""
