@@ -22,6 +22,7 @@ from ..store.connection.error_codes import (
     refuse_missing_tables,
     without_rows,
 )
+from ..store.connection.privileges import lacks_privilege
 from ..store.queries.inspect_schema import where_missing
 from ..store.records import Claim
 from .batch.send_batch import send_batch
@@ -62,7 +63,7 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
         refuse_missing_tables(error)
         if isinstance(error, MissingTables):
             raise MissingTables(where_missing(runtime_of(task.app).database, str(error))) from error
-        if not is_outage(error):
+        if not (is_outage(error) or lacks_privilege(error)):
             if (harmless := without_rows(error)) is not error:
                 raise harmless from None
             raise
@@ -71,6 +72,8 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
 
 def _why(error: SQLAlchemyError) -> str:
     """Return what a person has to look at: a lock and a conflict are no outage."""
+    if lacks_privilege(error):
+        return "the database's role lacks a privilege, which `flask outbox check` names"
     if is_lock_timeout(error):
         return "others hold a lock that it needs"
     if is_serialization_failure(error):

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyErro
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from ...domain.errors import ConfigurationError
+from .privileges import lacks_privilege
 from .sqlite.memory import Busy
 
 ANSWERS = (SQLAlchemyError, OSError)
@@ -213,12 +214,11 @@ def may_be_of_a_row(error: BaseException) -> bool:
     """Return whether the row of one email may be what fails, and the database is well.
 
     Refused data is one such error. Another is that of a user's trigger, which has any code, or of
-    row security, which has that of a missing right. Whoever asks has to find out whether the other
-    rows pass.
+    row security, which has that of a missing right. Whoever asks has to find out if others pass.
     """
     if is_refusal(error):
         return True
-    if not isinstance(error, DBAPIError) or error.connection_invalidated:
+    if not isinstance(error, DBAPIError) or error.connection_invalidated or lacks_privilege(error):
         return False
     code = code_of(error)
     if error.statement is None and isinstance(code, int):

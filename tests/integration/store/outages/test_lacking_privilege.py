@@ -1,0 +1,124 @@
+"""A role that lacks a privilege sends nothing: no email is to blame, and the GRANT mends all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from outbox import Status
+from outbox.store.connection.error_codes import code_of, may_be_of_a_row
+from outbox.worker.process import retry_writes
+from outbox.worker.tasks import outage_in_a_line, sweep
+from tests.integration.store.locks import PATIENCE, swept
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shop import Shop, Shops
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.databases("postgresql"), pytest.mark.each_driver]
+
+
+@contextmanager
+def lacking(shop: Shop, what: str) -> Iterator[str]:
+    """Have the connections of a shop be those of a role that lacks this until the block ends."""
+    owner = sa.create_engine(shop.engine.url)
+    role = f"app_{owner.url.database}"
+
+    def run(*statements: str) -> None:
+        with owner.begin() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+
+    run(
+        f"CREATE ROLE {role}",
+        f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}",
+        f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}",
+        f"REVOKE {what} FROM {role}",
+    )
+
+    def take_role(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
+        connection.cursor().execute(f"SET ROLE {role}")
+        connection.commit()
+
+    sa.event.listen(shop.engine, "connect", take_role)
+    shop.engine.dispose()
+    try:
+        yield role
+    finally:
+        run(f"GRANT {what} TO {role}")
+        sa.event.remove(shop.engine, "connect", take_role)
+        shop.engine.dispose()
+        owner.dispose()
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "INSERT ON outbox_attempt",
+        pytest.param("UPDATE ON outbox_email", marks=pytest.mark.long),
+        pytest.param("ALL ON outbox_tally", marks=pytest.mark.long),
+    ],
+)
+def test_a_lone_email_waits_for_the_grant_and_is_charged_nothing(
+    shop: Shop,
+    shops: Shops,
+    catcher: Catcher,
+    what: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry_writes, "TOLD_EVERY", 0.0)  # so that each try is seen
+    email = shop.enqueue()
+    motion = swept(shops, catcher, OUTBOX_LEASE=1.0)
+    with ThreadPoolExecutor(1) as pool:
+        with lacking(motion.shop, what):
+            batch = pool.submit(motion.work)
+            wait_until(lambda: caplog.text.count("asked again") > 5, PATIENCE, "tries of seconds")
+            assert not batch.done()
+        batch.result(PATIENCE)
+    row = shop.email_row(email.id)
+    assert (row.status, row.crashes, row.unknown_count) == (Status.SENT, 0, 0)
+    assert len(catcher.emails) == 1
+
+
+def test_a_task_says_what_it_lacks(
+    shop: Shop, shops: Shops, caplog: pytest.LogCaptureFixture
+) -> None:
+    with lacking(shop, "SELECT ON outbox_email"), outage_in_a_line(sweep):
+        shop.statuses()
+    assert (
+        "gave up, the database's role lacks a privilege, which `flask outbox check`" in caplog.text
+    )
+
+
+SECURITY = (
+    "ALTER TABLE outbox_email ENABLE ROW LEVEL SECURITY",
+    "CREATE POLICY none ON outbox_email USING (true) WITH CHECK (false)",
+)
+TRIGGER = (
+    "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS"
+    " $$ BEGIN PERFORM count(*) FROM orders; RETURN NEW; END $$",
+    "CREATE TRIGGER look BEFORE UPDATE ON outbox_email FOR EACH ROW EXECUTE FUNCTION look()",
+)
+
+
+@pytest.mark.parametrize("made", [SECURITY, TRIGGER], ids=["row security", "a trigger"])
+def test_what_has_the_same_code_and_comes_from_a_row_is_the_rows_own(
+    shop: Shop, made: tuple[str, ...]
+) -> None:
+    shop.enqueue()
+    with shop.engine.begin() as connection:
+        for statement in made:
+            connection.exec_driver_sql(statement)
+    with (
+        lacking(shop, "ALL ON orders"),
+        pytest.raises(DBAPIError) as met,
+        shop.engine.begin() as connection,
+    ):
+        connection.exec_driver_sql("UPDATE outbox_email SET priority = priority")
+    assert code_of(met.value) == "42501"
+    assert may_be_of_a_row(met.value)
