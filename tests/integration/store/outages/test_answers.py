@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from outbox.store.transitions.window import LOST
 from outbox.worker.drain import drain
+from outbox.worker.process import retry_writes
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.shop.shop import Shop, Shops, addresses
 from tests.support.waiting import wait_until
@@ -74,6 +75,11 @@ def recorded_once(shop: Shop, catcher: Catcher) -> bool:
     assert ends == {("sent", 1, 0, 0)}
     assert set(catcher.copies().values()) == {1}
     return len(catcher.copies()) == MAILS
+
+
+@pytest.fixture(autouse=True)
+def _each_try_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry_writes, "TOLD_EVERY", 0.0)
 
 
 @pytest.fixture
