@@ -52,7 +52,14 @@ with app.app_context():
 """
 
 
-@pytest.mark.parametrize("name", ["before_commit", "after_flush", "after_transaction_end"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "before_commit",
+        pytest.param("after_flush", marks=pytest.mark.long),
+        pytest.param("after_transaction_end", marks=pytest.mark.long),
+    ],
+)
 def test_the_first_email_of_a_process_comes_out_of_a_listener(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, name, str(tmp_path / "shop.db")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

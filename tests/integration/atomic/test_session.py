@@ -132,6 +132,7 @@ def test_a_session_that_routes_writes_is_asked_for_the_writer(shop: Shop, elsewh
     assert [row.id for row in shop.rows(shop.tables.email)] == [email.id]
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_the_hundredth_savepoint_of_a_transaction_costs_no_more_than_the_tenth(shop: Shop) -> None:
     made = list[int]()

@@ -52,6 +52,7 @@ def test_whoever_always_gets_a_reply_delays_nobody_else_and_ends(case: Case, sho
     play(case, shops)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("beside", SIDE_BY_SIDE, ids=lambda case: case.id)
 def test_so_it_is_where_batches_go_side_by_side(beside: Case, shops: Shops) -> None:

@@ -71,6 +71,7 @@ def test_an_email_that_is_a_little_smaller_is_smaller(shops: Shops) -> None:
         assert max(made.waits("good")) <= LATEST
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", [Phase.MAIL, Phase.RCPT])
 def test_an_email_alone_whose_connections_are_dropped_waits_for_a_server_that_takes_it(
     phase: Phase, shops: Shops

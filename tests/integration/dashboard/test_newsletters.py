@@ -188,6 +188,7 @@ def test_who_may_not_act_is_offered_nothing(desk: Desk) -> None:
     assert desk.client.post("/outbox/newsletters/stop").status_code == 403
 
 
+@pytest.mark.long
 def test_a_newsletter_is_found_among_many_later_messages(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,8 +109,13 @@ VERBS: dict[str, tuple[Locks, Callable[[Shop], Any], Any]] = {
 }
 """What another transaction has locked, the verb, and what it returns once that has ended."""
 
+FEW = ("send again", "erase, suppressed", "suppress", "resume")
+"""Those of `make test`: each waits for seconds."""
 
-@pytest.mark.parametrize("verb", VERBS)
+
+@pytest.mark.parametrize(
+    "verb", [verb if verb in FEW else pytest.param(verb, marks=pytest.mark.long) for verb in VERBS]
+)
 def test_a_verb_ends_soon_although_a_row_is_locked_and_does_its_work_later(
     shop: Shop, verb: str
 ) -> None:
@@ -145,6 +150,7 @@ def test_a_release_that_passes_over_a_locked_email_says_so_in_the_audit(shop: Sh
     assert (entry.action, entry.result) == ("release", "unchanged: another transaction holds it")
 
 
+@pytest.mark.long
 def test_a_locked_job_is_told_in_a_line_with_exit_code_1(shop: Shop) -> None:
     run = runner(shop)
     with vanished(shop, shop.tables.job) as session:

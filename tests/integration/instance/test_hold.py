@@ -170,6 +170,7 @@ def test_ids_are_released_once_and_held_emails_can_be_withdrawn(sending: Shop) -
     assert "0 emails are released" in runner(sending)("release", "--tag", "orders", code=1).output
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 @pytest.mark.parametrize(
     "again",

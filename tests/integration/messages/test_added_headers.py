@@ -97,6 +97,7 @@ def test_of_many_messages_each_has_its_own_url(sending: Shop, catcher: Catcher) 
     }
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 @pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
 def test_what_the_lines_for_all_readers_say_is_on_every_message(

@@ -48,6 +48,7 @@ def above(ours: Mapping[str, Score], theirs: Mapping[str, Score]) -> dict[str, o
     }
 
 
+@pytest.mark.long
 def test_nothing_of_the_standard_library_scores_higher_than_by_smtplib(
     shops: Shops, postfix: Postfix, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def test_prometheus_reads_the_alerts() -> None:
     assert check("check", "rules", ALERTS) == ""
 
 
+@pytest.mark.long
 def test_each_alert_is_raised_by_what_it_is_for_and_by_nothing_else() -> None:
     assert check("test", "rules", CASES) == ""
     asked = [

@@ -172,6 +172,7 @@ def test_the_name_in_ehlo_is_a_full_name_or_an_address_literal() -> None:
     assert name == "[127.0.0.1]" or not name.startswith("[")
 
 
+@pytest.mark.long
 def test_a_slow_drip_does_not_extend_a_replys_deadline() -> None:
     slow, lines = drip(b"2"), drip(b"250-line\r\n")
     scripts: list[tuple[Script, Verdict, Phase]] = [

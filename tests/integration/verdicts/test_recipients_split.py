@@ -45,6 +45,7 @@ def taken(server: StatefulServer) -> list[tuple[str, ...]]:
     return [mail.recipients for mail in server.accepted]
 
 
+@pytest.mark.long
 @PIPELINING
 def test_250_recipients_go_to_a_server_of_100_in_three_transactions_each_committed_before_the_next(
     shops: Shops, pipelining: bool
@@ -110,6 +111,7 @@ def test_what_befalls_the_second_transaction_concerns_nobody_of_the_first(
     assert outcomes(shop, email.id) == Counter(sent=250)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("error", [SystemExit, MemoryError])
 def test_nobody_gets_two_copies_when_the_worker_dies_between_two_transactions(
     shops: Shops, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]

@@ -57,12 +57,14 @@ def orders(app: Flask, count: int) -> list[int]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_processes_that_share_a_storage_share_the_limits(processes: Processes) -> None:
     assert orders(processes.start(), MOST - 1) == [303] * (MOST - 1)
     assert orders(processes.start(), 2) == [303, 429]
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_a_storage_that_is_away_turns_no_order_away_and_the_limits_still_hold(
     processes: Processes, redis: RedisServer

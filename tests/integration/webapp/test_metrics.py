@@ -21,6 +21,7 @@ def test_the_metrics_are_open_in_the_demo_and_else_for_who_has_the_token(app: Fl
     assert "outbox_up 1" in browser.get("/metrics", headers=sent).text
 
 
+@pytest.mark.long
 def test_a_browser_is_asked_for_the_password_of_the_dashboard(app: Flask) -> None:
     browser = app.test_client()
     assert browser.get("/outbox/").status_code == 200

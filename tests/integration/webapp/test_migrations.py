@@ -79,6 +79,7 @@ def test_side_by_side_they_make_the_tables_of_the_models_once(
     assert inspect(engine).get_table_names() == ["alembic_version"]
 
 
+@pytest.mark.long
 @pytest.mark.one_database("sqlite")
 def test_older_code_leaves_a_newer_database_alone(flask: Run, engine: Engine) -> None:
     assert flask("init-db") == (0, READY)

@@ -108,6 +108,7 @@ def test_the_page_of_an_issue_that_was_cancelled_says_so(app: Flask) -> None:
     assert "3 removed after they had ended." in client.get("/newsletter/1").text
 
 
+@pytest.mark.long
 def test_only_the_demo_s_visitors_and_staff_may_post_an_issue_and_see_it(app: Flask) -> None:
     client = app.test_client()
     form = {"draft": str(uuid.uuid4()), "subject": "News", "text": "t", "readers": "3"}

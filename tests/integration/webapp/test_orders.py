@@ -122,6 +122,7 @@ def test_one_address_gets_no_flood_of_confirmations(app: Flask) -> None:
     assert len(emails(app)) == most + 1
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_one_client_cannot_order_without_end(app: Flask) -> None:
     most = int(limits.ORDERS_OF_A_CLIENT.split("/")[0])

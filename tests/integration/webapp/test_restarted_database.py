@@ -32,6 +32,7 @@ def app(database_url: str) -> Iterator[Flask]:
         db.engine.dispose()
 
 
+@pytest.mark.long
 @SERVERS
 def test_a_visitor_after_a_restart_of_the_server_gets_the_page(
     app: Flask, database_url: str

@@ -95,6 +95,7 @@ def test_a_job_that_fails_is_stopped_and_the_others_go_on(
     caplog: pytest.LogCaptureFixture,
     error: type[Exception],
 ) -> None:
+    Clock(shop)  # however slow the machine is, the turn does not end
     written(shop, 2, tag="news")
     bad = shop.outbox.start_job("retry", status="failed")
     good = shop.outbox.start_job("retry", status="failed", tag="news")
@@ -261,6 +262,7 @@ def test_a_job_that_needs_a_row_that_somebody_holds_keeps_no_other_waiting(shop:
 
 @pytest.mark.parametrize("name", ["server", "reply", "phase"])
 def test_a_job_for_what_had_no_last_attempt_retries_it(shop: Shop, name: str) -> None:
+    Clock(shop)
     judged = stuck(shop, Status.FAILED)
     (lost,) = written(shop, 1)  # it has no attempt
     which: dict[str, Any] = {name: "(none)"}

@@ -144,6 +144,7 @@ def test_a_test_that_cannot_run_where_it_says_is_refused(tmp_path: Path) -> None
     assert "test_wrong cannot run on mariadb" in said
 
 
+@pytest.mark.long
 def test_what_make_test_runs_and_the_rest_are_all_tests(tmp_path: Path) -> None:
     """CI runs both: a test in neither would never run there."""
     slow = "@on.long\n@on.each_database\ndef test_slow(database_url): ...\n"

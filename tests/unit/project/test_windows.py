@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
@@ -33,6 +35,7 @@ print(len(names))
 """
 
 
+@pytest.mark.long
 def test_each_module_is_imported_without_the_names_that_windows_lacks() -> None:
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -149,6 +149,7 @@ def test_every_lane_has_a_batch_in_each_round(
     assert shop.most <= slots
 
 
+@pytest.mark.long
 def test_rates_are_kept_busy_where_there_is_a_slot_for_each_lane() -> None:
     rates = {"a": Rate(20, 1), "b": Rate(5, 1), "c": Rate(100, 1)}
     ways = {("@a", N): 600.0, ("@b", N): 60.0, ("@c", N): 6.0, ("", N): 0.0}

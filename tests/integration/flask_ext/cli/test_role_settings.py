@@ -85,8 +85,16 @@ def told(app: Flask) -> str:
 
 SETTINGS = [
     (f"ALTER ROLE {{role}} {ON}", "ALTER ROLE {role} RESET default_transaction_read_only"),
-    (f"ALTER DATABASE {{database}} {ON}", "ALTER DATABASE {database} RESET"),
-    (f"ALTER ROLE {{role}} IN DATABASE {{database}} {ON}", "ALTER ROLE {role} IN DATABASE"),
+    pytest.param(
+        f"ALTER DATABASE {{database}} {ON}",
+        "ALTER DATABASE {database} RESET",
+        marks=pytest.mark.long,
+    ),
+    pytest.param(
+        f"ALTER ROLE {{role}} IN DATABASE {{database}} {ON}",
+        "ALTER ROLE {role} IN DATABASE",
+        marks=pytest.mark.long,
+    ),
 ]
 
 

@@ -45,6 +45,7 @@ def test_sweep_hands_out_what_is_due(shops: Shops, broker: Broker) -> None:
     wait_until(lambda: broker.waiting() == 1, 20, "the batch waits")
 
 
+@pytest.mark.long
 def test_sweep_fails_where_the_broker_is_away(shop: Shop) -> None:
     run, ids = runner(shop), [shop.enqueue().id for _ in range(2)]
     output = run("sweep", code=1).output
@@ -56,6 +57,7 @@ def test_sweep_fails_where_the_broker_is_away(shop: Shop) -> None:
     assert "2 emails were not published" in run("sweep", code=1).output
 
 
+@pytest.mark.long
 def test_it_tells_how_many_the_broker_took_before_it_failed(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def test_the_reason_of_another_suppressed_address_does_not_name_the_person(shop:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("person", [ADA, "josé@customers.example"])
 def test_a_long_suppression_list_is_read_in_pages(person: str, shop: Shop) -> None:
     pages = 2

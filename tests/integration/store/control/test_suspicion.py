@@ -83,6 +83,7 @@ def test_it_is_looked_for_among_some_attempts_of_all_servers_only(
     assert found(shop, email.id, 10) == [False, None, False, 0.0, 0, 0]
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("look", LOOKS)
 def test_no_look_goes_through_the_whole_log(look: str, shop: Shop) -> None:

@@ -36,6 +36,7 @@ def failing_work(motion: Motion) -> None:
         pytest.fail("no error ended the batch")
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("at", ["an email", "a window", "the end"])

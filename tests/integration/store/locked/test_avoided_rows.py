@@ -27,6 +27,7 @@ HOUR = 3600.0
 ONE_SLOT = {"OUTBOX_SLOTS": 1, "OUTBOX_ROUTES": ROUTES}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.URGENT])
 def test_with_one_slot_a_locked_cap_keeps_no_others_emails(
     shops: Shops, catcher: Catcher, priority: Priority

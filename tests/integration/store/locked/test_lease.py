@@ -44,6 +44,7 @@ GIVEN_BACK: dict[str, Callable[[Shop, UUID], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", GIVEN_BACK)
 def test_emails_go_back_although_their_lease_is_locked(shop: Shop, way: str) -> None:
     shop.enqueue()
@@ -83,6 +84,7 @@ def test_results_are_recorded_although_their_lease_is_locked(shop: Shop, way: st
     assert standing(shop) == {SENT: 1}
 
 
+@pytest.mark.long
 def test_a_task_does_not_wait_for_its_lease_and_its_emails_go_back(shop: Shop) -> None:
     shop.enqueue()
     (made,) = shop.claim()
@@ -196,6 +198,7 @@ def test_a_batch_whose_lease_is_locked_at_its_end_ends_and_is_rescued_without_ha
     assert shop.count(shop.tables.lease) == 0
 
 
+@pytest.mark.long
 def test_what_the_vanished_host_held_goes_back_uncharged_once_it_is_free(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

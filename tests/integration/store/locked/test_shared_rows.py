@@ -55,6 +55,7 @@ def write_both(motion: Motion) -> None:
     write(motion.shop, 5)
 
 
+@pytest.mark.long
 def test_where_a_capped_server_is_locked_the_others_emails_go_out(
     shops: Shops, catcher: Catcher
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_server_that_is_locked_counts_as_full_whatever_its_cap(shop: Shop) -> 
     assert take_server(shop.database, token, ["a", "b"], caps) == "a"
 
 
+@pytest.mark.long
 def test_what_a_process_waited_for_in_vain_it_tries_once_until_it_gets_it(shop: Shop) -> None:
     """So a row that is locked for hours costs each batch a moment, and not two seconds."""
     shop.enqueue()
@@ -201,6 +203,7 @@ def test_where_the_breaker_of_a_halted_server_is_locked_the_others_emails_go_out
     assert halted(shop) == set()
 
 
+@pytest.mark.long
 def test_a_batch_whose_server_fails_does_not_wait_for_its_breaker(
     shops: Shops, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -242,6 +245,7 @@ PASSES: dict[str, Callable[[Database], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", [*CHANGES, *PASSES])
 def test_nobody_waits_long_for_a_breaker_and_nothing_is_changed(shop: Shop, what: str) -> None:
     circuit_breaker.trip(shop.database, "a", cause=Cause.SESSION, reason="refused", alert=True)

@@ -102,6 +102,7 @@ def test_a_batch_full_of_them_keeps_nothing_behind_it(shop: Shop, ids: list[int]
     assert [shop.status(i) for i in ids] == [PENDING] * 7 + [CLAIMED] * 2
 
 
+@pytest.mark.long
 def test_the_others_expire(shop: Shop) -> None:
     end = datetime.now(UTC) + timedelta(hours=1)
     ids = [shop.enqueue(address, expires_at=end).id for address in addresses(300)]

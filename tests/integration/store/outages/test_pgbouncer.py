@@ -98,6 +98,7 @@ def test_each_email_is_sent_once_by_several_workers_behind_a_pool(
     assert prepared_statements(pooled, shop) == set()
 
 
+@pytest.mark.long
 def test_an_asynchronous_session_over_asyncpg_enqueues_behind_a_pool(
     pooled: PgBouncer, shops: Shops
 ) -> None:

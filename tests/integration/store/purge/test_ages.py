@@ -59,6 +59,7 @@ def test_each_status_has_its_own_age_and_an_unknown_email_none(shop: Shop) -> No
     assert left(shop) == ["unknown"]
 
 
+@pytest.mark.long
 def test_an_email_that_lives_longer_is_looked_at_once_when_its_time_has_come(shop: Shop) -> None:
     failed = in_status(shop, Status.FAILED)
     shop.later(11 * DAY)

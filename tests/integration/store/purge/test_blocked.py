@@ -56,6 +56,7 @@ def held(shop: Shop, *places: int) -> Iterator[tuple[list[int], Session]]:
         session.rollback()
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("places", [[4], [0, MANY - 1]])
 def test_an_email_whose_booking_is_held_stays_alone_and_goes_in_a_later_purge(
@@ -88,6 +89,7 @@ def counted_waits(shop: Shop) -> Iterator[list[BaseException]]:
     sa.event.remove(shop.engine, "handle_error", note)
 
 
+@pytest.mark.long
 def test_one_that_a_person_would_remove_early_goes_in_its_own_time(old: Shop) -> None:
     with held(old, 4) as (kept, session), counted_waits(old) as waits:
         removed = in_time(lambda: list(purge_all(old.runtime, older_than=0.0)), session)
@@ -99,6 +101,7 @@ def test_one_that_a_person_would_remove_early_goes_in_its_own_time(old: Shop) ->
     assert purge_briefly(old.runtime).emails == len(kept)
 
 
+@pytest.mark.long
 def test_one_that_a_person_would_remove_early_goes_when_asked_once_more(old: Shop) -> None:
     with held(old, 4) as (kept, session):
         in_time(lambda: list(purge_all(old.runtime, older_than=0.0)), session)

@@ -152,6 +152,7 @@ def test_bodies_go_in_short_transactions_that_may_end_anywhere(
     assert set(bodies(shop).values()) == {b""}
 
 
+@pytest.mark.long
 def test_whole_emails_and_bodies_go_in_one_run(shop: Shop) -> None:
     """Also where the empty content goes with the last email that has it, and is needed again."""
     for _ in range(3):

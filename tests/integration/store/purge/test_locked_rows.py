@@ -69,6 +69,7 @@ def old_ones(shop: Shop, table: sa.Table) -> int:
     return len(shop.rows(table, minutes))
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("old", [figures, a_worker, a_job])
 @pytest.mark.parametrize("purged", [purged_by_beat, purged_by_a_person])

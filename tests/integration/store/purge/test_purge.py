@@ -109,6 +109,7 @@ def test_purge_works_in_chunks_until_nothing_is_left(shop: Shop) -> None:
     assert shop.count(shop.tables.content) == 0
 
 
+@pytest.mark.long
 def test_purge_and_an_enqueue_that_reuses_a_content_at_once_lose_neither(shop: Shop) -> None:
     text = "Terms. " * 20_000
 

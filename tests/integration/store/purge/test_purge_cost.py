@@ -33,6 +33,7 @@ def stripped(shop: Shop, last: int) -> int:
     return bared(shop, shop.database.offset - 60.0 * last - 30.0)
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("work", [purged, stripped])
 def test_what_a_purge_reads_does_not_grow_with_the_table(

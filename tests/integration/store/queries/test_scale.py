@@ -143,6 +143,7 @@ def each_read(node: dict[str, Any]) -> Iterator[int]:
         yield from each_read(child)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_snapshot_takes_a_step_for_each_lane_that_holds_emails(shops: Shops) -> None:
     shop = opened(shops, DOMAINS)
@@ -160,6 +161,7 @@ def test_a_snapshot_takes_a_step_for_each_lane_that_holds_emails(shops: Shops) -
     assert read_by(shop, look) == 30
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_look_for_urgent_email_passes_over_lanes_in_which_other_email_waits(shops: Shops) -> None:
     shop = opened(shops, DOMAINS)

@@ -49,6 +49,7 @@ def test_all_emails_are_found_afterwards_and_a_second_run_changes_nothing(
     assert len(listed(shop, recipient="r00001@readers.example")) == 6
 
 
+@pytest.mark.long
 def test_only_what_the_setting_names_is_indexed(shops: Shops) -> None:
     unindexed(shops)
     shop = shops.open(OUTBOX_SEARCH=["subject"])
@@ -151,6 +152,7 @@ def test_an_email_that_is_locked_has_its_say_in_the_subject_of_its_content(shops
     assert [row.subject for row in shop.rows(shop.tables.content)] == [None]
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_what_another_transaction_removes_is_left_out_and_told(shops: Shops) -> None:
     shop = unindexed(shops)

@@ -102,6 +102,7 @@ def test_a_rollback_takes_the_lookup_with_it(shop: Shop) -> None:
     assert shop.count(shop.tables.lookup) == 0
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("search", [["recipient", "message_id"], []])
 def test_a_purge_leaves_no_row_behind_whatever_is_indexed_now(

@@ -62,6 +62,7 @@ WRITTEN = [
 """How the emails are written, and how many times as many ids are read as are looked at."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("written", "times"), WRITTEN)
 def test_a_page_reads_few_more_ids_than_it_looks_at(
     shop: Shop, written: Written, times: int, monkeypatch: pytest.MonkeyPatch
@@ -73,6 +74,7 @@ def test_a_page_reads_few_more_ids_than_it_looks_at(
     assert read(shop, partial(look, tag="none")) <= times * 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("written", "times"), WRITTEN)
 def test_a_dry_run_reads_few_more_ids_than_it_counts(
     shop: Shop, written: Written, times: int, monkeypatch: pytest.MonkeyPatch

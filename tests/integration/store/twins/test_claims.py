@@ -83,6 +83,7 @@ def test_emails_are_claimed_alike(twins: Twins, data: st.DataObject) -> None:
     assert own == other
 
 
+@pytest.mark.long
 @made_up
 @given(data=st.data())
 def test_one_batch_alone_is_claimed_alike(twins: Twins, data: st.DataObject) -> None:

@@ -69,6 +69,7 @@ def worker(number: int, **values: Any) -> dict[str, Any]:
     return row(f"celery@{number}", id=UUID(int=number), pid=number, **{**SEEN, **values})
 
 
+@pytest.mark.long
 @given(st.data())
 @examples(60)
 def test_a_worker_is_renewed_and_its_marks_are_left_alike(

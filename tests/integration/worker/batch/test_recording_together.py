@@ -122,6 +122,7 @@ def process(shops: Shops) -> Iterator[Process]:
     process.close()
 
 
+@pytest.mark.long
 def test_forty_tasks_with_windows_of_one_email_record_with_one_statement(
     process: Process, record_property: Callable[[str, object], None]
 ) -> None:

@@ -184,6 +184,7 @@ using.join()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["patch_first", "patch_last"])
 def test_a_fork_waits_for_no_greenlet_and_lets_none_run(place: str) -> None:
     pytest.importorskip("gevent", reason="the oldest packages are tried without it")

@@ -108,6 +108,7 @@ def test_a_server_that_many_batches_halt_at_once_is_logged_once_and_its_alert_to
     ]
 
 
+@pytest.mark.long
 def test_of_many_that_open_a_breaker_at_once_one_learns_that_it_was_closed(shop: Shop) -> None:
     database, together = shop.database, Barrier(4)
 

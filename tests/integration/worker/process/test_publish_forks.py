@@ -79,6 +79,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.long
 def test_a_child_that_is_forked_within_the_first_publish_can_publish(broker: Broker) -> None:
     client = CLIENTS[broker.url.partition(":")[0].removeprefix("py")]
     done = subprocess.run(

@@ -46,6 +46,7 @@ def test_what_is_published_waits_in_its_queue(publisher: Publisher, broker: Brok
     waits(broker, 4)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(SECONDS, func_only=True)
 def test_a_silent_broker_is_an_error_on_an_open_connection_and_on_a_new_one(
     publisher: Publisher, broker: Broker

@@ -47,6 +47,7 @@ def wired(shop: Shop, celery: Celery) -> Iterator[Shop]:
     shop.runtime.disconnect()
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 @pytest.mark.databases("sqlite")
 def test_a_thousand_nudges_without_a_worker_are_one_message(wired: Shop, broker: Broker) -> None:
@@ -57,6 +58,7 @@ def test_a_thousand_nudges_without_a_worker_are_one_message(wired: Shop, broker:
     assert broker.waiting() == 1
 
 
+@pytest.mark.long
 def test_processes_that_nudge_at_once_leave_no_more_messages_than_they_are(
     celery: Celery, broker: Broker
 ) -> None:

@@ -125,6 +125,7 @@ def test_no_email_waits_for_a_server_that_is_tried_again(shops: Shops) -> None:
         assert len(one.dialogues) == 2
 
 
+@pytest.mark.long
 def test_urgent_email_waits_for_no_such_try(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

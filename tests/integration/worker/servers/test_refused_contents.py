@@ -61,6 +61,7 @@ def alerts(shop: Shop) -> Sequence[bool]:
     return [bool(row.alert) for row in shop.rows(shop.tables.breaker)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [READERS, QUOTA, WINDOW])
 def test_what_is_left_of_a_newsletter_waits_for_a_quota_and_is_sent_behind_it(
     shops: Shops, catcher: Catcher, batch: int

@@ -147,6 +147,7 @@ def test_a_permit_that_others_snatch_does_not_bring_sweep_after_sweep(
     assert standing(shop) == {("pending", 0, 0, 0): 1}
 
 
+@pytest.mark.long
 def test_traffic_splits_over_two_rates_at_the_pace_of_both_together(
     shops: Shops, catcher: Catcher, spare: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

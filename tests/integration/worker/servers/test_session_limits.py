@@ -41,6 +41,7 @@ def enqueue(shop: Shop, count: int, start: int = 0) -> None:
             session.commit()
 
 
+@pytest.mark.long
 @EACH_WAY
 @pytest.mark.parametrize(
     ("place", "reply"), [("DATA", STALWART), (".", f"550 {STALWART[10:]}")], ids=["DATA", "dot"]

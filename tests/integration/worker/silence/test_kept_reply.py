@@ -56,6 +56,7 @@ def one_awaited(shops: Shops, silent: SilentBehind, well: ClassServer) -> tuple[
     return shop, row.id
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lease", ["renewed", "lost"])
 def test_a_reply_whose_row_fails_is_kept_and_its_thread_ends(
     lease: str, well: ClassServer, shops: Shops

@@ -112,6 +112,7 @@ def test_an_email_behind_it_whose_row_is_locked_does_not_wait_for_the_late_reply
         assert silent.contents == silent.copies["taken"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kept", ["slot", "probe"])
 def test_it_gives_up_its_slot_and_its_probe_also_where_a_row_is_locked_at_that_moment(
     kept: str, shops: Shops, monkeypatch: pytest.MonkeyPatch

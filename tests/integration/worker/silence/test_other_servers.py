@@ -136,7 +136,7 @@ def bad(shop: Shop) -> Sequence[Row[Any]]:
 
 
 @pytest.mark.parametrize("phase", [Phase.MAIL, Phase.RCPT, Phase.DATA])
-@pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 4])
 @pytest.mark.matrix
 def test_a_server_that_says_nothing_to_a_command_stops_no_other_server_s_emails(
     phase: Phase, count: int, well: ClassServer, shops: Shops

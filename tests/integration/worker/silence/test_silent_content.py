@@ -113,6 +113,7 @@ def test_the_emails_behind_it_go_over_the_same_server_which_is_not_halted(shops:
         assert one.contents == one.copies["taken"] == 1
 
 
+@pytest.mark.long
 def test_a_server_that_is_silent_to_all_is_halted_and_its_late_replies_end_that(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -217,6 +218,7 @@ def test_it_holds_no_slot_but_a_place_under_the_server_s_cap(
             until(shop, "bad", {"sent": 3})
 
 
+@pytest.mark.long
 def test_no_rescue_takes_it_for_lost_while_it_is_waited_for(
     well: ClassServer, shops: Shops
 ) -> None:

@@ -123,7 +123,7 @@ def until(shop: Shop, tag: str, ends: dict[str, int]) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("phase", COMMANDS)
-@pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 4])
 def test_a_class_to_which_the_server_says_nothing_stops_no_other_and_costs_it_no_life(
     phase: Phase, count: int, shops: Shops
 ) -> None:
