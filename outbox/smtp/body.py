@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import select
 import ssl
+import time
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
@@ -11,11 +13,14 @@ from typing import TYPE_CHECKING
 from ..domain.delivery.reply_table import Event
 from ..domain.delivery.transaction import Phase
 from ..domain.mime.line_endings import dot_stuff
-from .reply_reader import LOOK, NoReply
+from .reply_reader import LOOK, STOOD_STILL, NoReply
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    Clock = Callable[[], float]
+    GoesOn = Callable[[], bool]
 
 BLOCK = 64 * 1024
 """Octets of one write. Each block has its own deadline (RFC 5321 §4.5.3.2.5)."""
@@ -48,7 +53,8 @@ def write_body(
     seconds: float,
     seconds_left: Callable[[], float] = lambda: inf,
     progress: Callable[[], object] = lambda: None,
-    goes_on: Callable[[], bool] = lambda: True,
+    goes_on: GoesOn = lambda: True,
+    clock: Clock = time.monotonic,
 ) -> int:
     """Write all of `wire`, then `behind`; return how many octets of `behind` have left.
 
@@ -84,7 +90,7 @@ def write_body(
             if sent:
                 progress()
                 most = max(0.0, min(seconds, seconds_left())) if sent < size else LOOK
-                _wait_writable(sock, most, goes_on)
+                _wait_writable(sock, most, goes_on, clock)
             # Asked as late as possible: after it only the write itself takes time.
             if (holds_dot or not sent) and not fence():
                 raise Torn(Event.LEASE, "the lease was lost", Phase.BODY)
@@ -92,7 +98,7 @@ def write_body(
                 sent += sock.send(block)
             else:
                 write, most = partial(sock.send, block), max(0.0, min(seconds, seconds_left()))
-                sent += _written_whole(sock, write, most, goes_on)
+                sent += _written_whole(sock, write, most, goes_on, clock)
         except Torn:
             raise
         except OSError as error:
@@ -110,7 +116,7 @@ def _torn(error: OSError, phase: Phase, seconds_left: float) -> Torn:
 
 
 def _written_whole(
-    sock: socket.socket, write: Callable[[], int], seconds: float, goes_on: Callable[[], bool]
+    sock: socket.socket, write: Callable[[], int], seconds: float, goes_on: GoesOn, clock: Clock
 ) -> int:
     """Write a block under TLS: no write ends before all of it is written.
 
@@ -118,30 +124,40 @@ def _written_whole(
     a time-out the same octets have to be written again: OpenSSL has the record.
     """
     before = sock.gettimeout()
-    while True:
-        sock.settimeout(min(seconds, LOOK))
-        try:
+    for look in _looks(seconds, goes_on, clock):
+        sock.settimeout(look)
+        with suppress(TimeoutError):
             written = write()
-        except TimeoutError:
-            seconds -= LOOK
-            if seconds <= 0:
-                raise
-            _ask(goes_on)
-        else:
-            sock.settimeout(before)
-            return written
+            break
+    sock.settimeout(before)
+    return written
 
 
-def _wait_writable(sock: socket.socket, seconds: float, goes_on: Callable[[], bool]) -> None:
+def _wait_writable(sock: socket.socket, seconds: float, goes_on: GoesOn, clock: Clock) -> None:
     poll = select.poll()
     poll.register(sock, select.POLLOUT)
-    while not poll.poll(min(seconds, LOOK) * 1000):
+    for look in _looks(seconds, goes_on, clock):
+        if poll.poll(look * 1000):
+            return
+
+
+def _looks(seconds: float, goes_on: GoesOn, clock: Clock) -> Iterator[float]:
+    """Yield how long to wait for the server at a time. Raises where its `seconds` are over.
+
+    A look during which this process itself stood still tells nothing of the server, and does not
+    count: the server may take octets now.
+    """
+    while True:
+        look, began = min(seconds, LOOK), clock()
+        yield look
+        if clock() - began > look + STOOD_STILL:
+            continue
         seconds -= LOOK
         if seconds <= 0:
             raise TimeoutError("the server takes no more octets")
         _ask(goes_on)
 
 
-def _ask(goes_on: Callable[[], bool]) -> None:
+def _ask(goes_on: GoesOn) -> None:
     if not goes_on():
         raise Torn(Event.GIVEN_UP, "no octet is taken, and other emails wait", Phase.BODY)

@@ -130,7 +130,15 @@ class Client(EnvelopeSession):
         wire, seconds = stuffed(content), self._server.command_timeout
         try:
             departed = write_body(
-                self.sock, wire, behind, fence, seconds, self._left, self.progress, self.goes_on
+                self.sock,
+                wire,
+                behind,
+                fence,
+                seconds,
+                self._left,
+                self.progress,
+                self.goes_on,
+                self._clock,
             )
         except Torn as torn:
             self.phase = torn.phase

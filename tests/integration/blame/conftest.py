@@ -34,7 +34,7 @@ class _Reader(ReplyReader):
         raise NoReply(Event.TIMEOUT, "no whole reply within its deadline")
 
 
-def _wait_writable(sock: socket.socket, seconds: float, _: object) -> None:
+def _wait_writable(sock: socket.socket, seconds: float, *more: object) -> None:
     """Wait as `outbox.smtp.body` does, but no more where the mark came and nothing can be sent."""
     ready = select.poll()
     ready.register(sock, select.POLLOUT | select.POLLIN)
