@@ -20,7 +20,7 @@ from uuid import UUID
 from ...domain.priority import Priority
 from ...domain.scheduling.lanes import AHEAD, PermitCost, Wants
 from ...domain.scheduling.token_bucket import MARGIN, Rate
-from ...store.control.rate_limits import take
+from ...store.control.rate_limits import avoided, take
 from ...store.queries.sweep.urgent_email import is_urgent_active, keeps_out
 from ...store.records import Batch, ClaimedEmail
 from ...store.transitions.release import give_back_to_lanes
@@ -149,10 +149,28 @@ class Throttle:
         return shutdown.requested() or not self._holds() or self.must_yield()
 
     def _take(self, charge: PermitCost, margin: float) -> float:
+        wants = charge.required
         if self._priority is Priority.URGENT:
-            return take(self._database, charge.required, debts=charge.charged_anyway)
-        wants = {**charge.required, **self._share(charge.required)}
-        return take(self._database, wants, debts=charge.charged_anyway, margin=margin)
+            margin = 0.0
+        else:
+            wants = {**wants, **self._share(wants)}
+        debts = self._at_hand(charge.charged_anyway)
+        seconds = take(self._database, wants, debts=debts, margin=margin)
+        if seconds == inf and (at_hand := self._at_hand(debts)) != debts:
+            # Nobody else has permits of those domains either, so their rates are kept.
+            return take(self._database, wants, debts=at_hand, margin=margin)
+        return seconds
+
+    def _at_hand(self, debts: Wants) -> Wants:
+        """Return those whose rows this process does not avoid.
+
+        The lane is open where another domain's row is locked. If its emails waited for that row,
+        the first email to both domains would keep all of them back, as long as the lock lasts.
+        """
+        if not debts:  # as with almost every window
+            return debts
+        locked = avoided(self._database)
+        return {name: cost for name, cost in debts.items() if name not in locked}
 
     def _is_kept_out(self, beside: Mapping[str, Rate]) -> bool:
         """Return whether urgent email without end would take each permit before this window."""

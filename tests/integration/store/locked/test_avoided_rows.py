@@ -105,6 +105,28 @@ def test_where_a_servers_rate_is_locked_its_emails_go_over_the_next(
         assert standing(shop) == {SENT: 6}
 
 
+@pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.URGENT])
+def test_a_locked_rate_of_another_domain_keeps_no_email_of_its_lane(
+    shops: Shops, catcher: Catcher, priority: Priority
+) -> None:
+    """The first email of the lane goes to both domains, and would go back again and again."""
+    rates = {"slow.example": "1000/s", "quick.example": "2000/s"}
+    motion = Motion(shop=shops.open(MAIL_PORT=catcher.port, OUTBOX_DOMAIN_RATES=rates))
+    shop = motion.shop
+    shop.enqueue("ada@quick.example")
+    motion.beat()
+    with vanished(shop, shop.tables.bucket, "domain:quick.example") as session:
+        shop.enqueue("ada@slow.example", "ada@quick.example", priority=priority)
+        shop.enqueue("bob@slow.example", priority=priority)
+        shop.enqueue("bob@quick.example", priority=priority)
+        for _ in range(2):
+            in_time(motion.beat, session)
+        assert standing(shop) == {SENT: 3, UNTOUCHED: 1}
+    shop.database.avoided.clear()  # as AVOIDED seconds later
+    motion.beat()
+    assert standing(shop) == {SENT: 4}
+
+
 @pytest.mark.databases("mariadb")
 def test_a_locked_bucket_leaves_no_other_one_shut(shop: Shop) -> None:
     names, bucket = ["free", "locked"], shop.tables.bucket
