@@ -43,14 +43,15 @@ def words_of(text: str) -> str:
 
 CONNECTIONS = _text(
     r"(too many|maximum|concurrent)( \w+){0,3} (connections|sessions)"
-    r"|(?<!per )\b(connection|session)s?( \w+){0,2} (limit|exceeded)"
+    r"|(?<!per )\b(connection|session)s?( \w+){0,2} (limit|exceeded)|\bthread limit"
 )
+"""A limit on sessions at once. Exchange speaks of threads: "sender thread limit exceeded"."""
 LIMIT = _text(
     r"throttl|rate.?limit|slow.?down|too (fast|quickly|much mail\b(?! data))"
     r"|too many (e-?mails|messages|requests|connect(ion)?s?|sessions)\b(?! in .{0,40}box)"
     r"|too many\b.{0,40}\b(this|per|an|each) (second|minute|hour|day)\b"
     r"|\bsend(ing|er)?('s)?( (?!size)\w+)? (rate|quota|limit)|submission.?quota|messaging limit"
-    r"|\b(daily|hourly|monthly)( \w+){0,4} (quota|limit)|\b(relay|thread) limit"
+    r"|\b(daily|hourly|monthly)( \w+){0,4} (quota|limit)|\brelay limit"
     r"|\b(e-?mails?|messages?) (quota|limit)( \w+){0,2} (exceeded|reached)|\brate exceeded"
     r"|\b(e-?mails?|messages?|recipients?|failures) per.(second|minute|hour|day|month)\b"
     r"|frequency limited|\b(tenant|account|domain) has exceeded( its| the)? threshold"
