@@ -16,9 +16,22 @@ CERTIFICATE_REMEDY = (
 """What a person can do about it."""
 
 
+_SINCE = "; since then "
+
+
 def halt_reason(phase: Phase, reply: Reply) -> str:
     """Return a reply in words: where it came, and what the server said."""
     return f"{phase}: {reply.code} {reply.text}"
+
+
+def told_since(alert: str, newest: str, *, most: int) -> str:
+    """Return the reason of an alert that stands, and behind it what the server was halted for last.
+
+    Who has mended what the alert was about must see that another outage is left. `most` is the
+    number of characters.
+    """
+    behind = (_SINCE + newest)[: most // 2]
+    return alert.partition(_SINCE)[0][: most - len(behind)] + behind
 
 
 def refuses_login(reason: str) -> bool:

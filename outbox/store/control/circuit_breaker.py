@@ -40,7 +40,7 @@ from ...domain.delivery.breaker_timing import (
     first_seconds,
     open_seconds,
 )
-from ...domain.delivery.halt_reason import ask_for_the_same
+from ...domain.delivery.halt_reason import ask_for_the_same, told_since
 from ..connection.database import Database
 from ..connection.row_locks import locking
 from ..connection.shared_rows import change_or_insert, lock, run_patiently, update_free
@@ -95,8 +95,8 @@ def trip(
     counted when it was taken. `named` is the delay in seconds that the server asked for. As far as
     the cause allows, the next probe waits at least that long. It is never brought forward, unless
     it was put off while the database's clock was ahead. An alert and its reason stand until the
-    server accepts an email. `refusal` is the fingerprint of the reply with which the server refuses
-    every email. Raises LockedElsewhere if the breaker's row stays locked.
+    server accepts an email; the newest reason is put behind. `refusal` is the fingerprint of the
+    reply with which the server refuses every email. Raises LockedElsewhere if the row stays locked.
     """
     table, now = database.tables.breaker, database.now()
     until = database.now(first_seconds(cause, reason, alert=alert, named=named))
@@ -112,9 +112,10 @@ def trip(
         lock_breaker(connection, database, server)
         known = connection.execute(select(table.c.alert, table.c.reason).where(is_open)).first()
         # Another worker may open it just now: so the update tells whether it was open.
-        again = update(table).where(is_open).values(**_changes(database, first))
+        alerted = known.reason if known is not None and known.alert else ""
+        again = update(table).where(is_open).values(**_changes(database, first, alerted))
         was_open = connection.execute(again).rowcount > 0
-        was_told = known is not None and known.alert and ask_for_the_same(known.reason, reason)
+        was_told = bool(alerted) and ask_for_the_same(alerted, reason)
         is_news = not was_open or (alert and not was_told)
         opens = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
         return was_open or connection.execute(opens).rowcount > 0
@@ -123,14 +124,15 @@ def trip(
     return is_news
 
 
-def _changes(database: Database, first: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes of a breaker that is open already, by the values of one that opens."""
+def _changes(database: Database, first: Mapping[str, Any], alerted: str) -> dict[str, Any]:
+    """Return the changes of an open breaker by the values of one that opens; `alerted`: why."""
     breaker, until = database.tables.breaker.c, first["retry_at"]
+    both = told_since(alerted, first["reason"], most=REPLY_LENGTH) if alerted else breaker.reason
     is_sooner = or_(breaker.retry_at < until, is_breaker_ahead(database))
     changes: dict[str, Any] = {
         "retry_at": case((is_sooner, until), else_=breaker.retry_at),
         "seen_at": first["seen_at"],
-        "reason": case((breaker.alert == true(), breaker.reason), else_=first["reason"]),
+        "reason": case((breaker.alert == true(), both), else_=first["reason"]),
     }
     changes |= {name: first[name] for name in ("refusal", "suspect_id") if first[name] is not None}
     if first["alert"]:

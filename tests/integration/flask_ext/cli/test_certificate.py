@@ -69,6 +69,24 @@ def test_a_mended_certificate_ends_the_alert_by_itself(shops: Shops, authority: 
         assert shop.statuses() == ["sent", "sent"]
 
 
+def test_a_later_outage_is_told_behind_the_certificate(shops: Shops, authority: Authority) -> None:
+    """Who has mended the certificate must not think that it is still at fault."""
+    expired, extensions = authority.expired, (*EXTENSIONS, "STARTTLS")
+    with StatefulServer({}, extensions=extensions, starttls=expired) as server:
+        shop = opened(shops, server, authority.ca_file)
+        run = runner(shop)
+        run("drain", code=1)
+        server.refuse()
+        for _ in range(2):
+            shop.later(30)
+            run("drain", code=1)
+        [line] = [line for line in run("check", code=1).output.splitlines() if FAULT in line]
+        assert "error  ALERT: " in line
+        assert "has expired; since then connect: 0 ConnectionRefusedError: " in line
+        assert line.count("since then") == 1
+        assert all(remedy in line for remedy in REMEDIES)
+
+
 def test_a_wrong_password_that_the_certificate_hid_is_news(shop: Shop) -> None:
     reasons = [f"starttls: 0 {FAULT}expired", "auth: 535 5.7.8 wrong", "auth: 535 5.7.8 wrong"]
     told = [

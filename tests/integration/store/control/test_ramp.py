@@ -29,6 +29,11 @@ def limit(shop: Shop, server: str = SERVER) -> int | None:
     return limits(shop).get(server)
 
 
+def told(shop: Shop) -> tuple[bool, str]:
+    (row,) = shop.rows(shop.tables.breaker)
+    return bool(row.alert), row.reason
+
+
 def recovered(shop: Shop) -> None:
     trip(shop)
     circuit_breaker.close(shop.database, SERVER)
@@ -144,8 +149,9 @@ def test_a_failed_probe_that_took_long_is_not_followed_by_the_next_at_once(shop:
 def test_an_alert_stands_with_its_reason_until_the_server_takes_an_email(shop: Shop) -> None:
     trip(shop, alert=True, reason="auth: 535 no", refusal="rcpt: 554")
     trip(shop, cause=Cause.SESSION, reason="connect: refused")
-    (row,) = shop.rows(shop.tables.breaker)
-    assert (bool(row.alert), row.reason) == (True, "auth: 535 no")
+    assert told(shop) == (True, "auth: 535 no; since then connect: refused")
+    trip(shop, cause=Cause.SESSION, reason="greeting: " + 600 * "4")
+    assert told(shop) == (True, f"auth: 535 no; since then greeting: {227 * '4'}")
     assert circuit_breaker.refusal(shop.database, SERVER) == "rcpt: 554"
     trip(shop, alert=True, reason="auth: 534 still no")
     assert shop.rows(shop.tables.breaker)[0].reason == "auth: 534 still no"
