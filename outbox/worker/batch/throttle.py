@@ -149,28 +149,27 @@ class Throttle:
         return shutdown.requested() or not self._holds() or self.must_yield()
 
     def _take(self, charge: PermitCost, margin: float) -> float:
-        wants = charge.required
-        if self._priority is Priority.URGENT:
-            margin = 0.0
-        else:
-            wants = {**wants, **self._share(wants)}
-        debts = self._at_hand(charge.charged_anyway)
-        seconds = take(self._database, wants, debts=debts, margin=margin)
-        if seconds == inf and (at_hand := self._at_hand(debts)) != debts:
-            # Nobody else has permits of those domains either, so their rates are kept.
-            return take(self._database, wants, debts=at_hand, margin=margin)
+        is_urgent = self._priority is Priority.URGENT
+        share = {} if is_urgent else self._share(charge.required)
+        seconds, margin = inf, 0.0 if is_urgent else margin
+        for _ in range(2):  # the first one finds out which rows are locked
+            ours, debts = self._at_hand(share), self._at_hand(charge.charged_anyway)
+            wants = {**charge.required, **ours}
+            seconds = take(self._database, wants, debts=debts, margin=margin)
+            if seconds < inf or not (ours or debts):
+                break
         return seconds
 
-    def _at_hand(self, debts: Wants) -> Wants:
-        """Return those whose rows this process does not avoid.
+    def _at_hand(self, beside: Wants) -> Wants:
+        """Return those buckets beside the lane's own whose rows this process does not avoid.
 
-        The lane is open where another domain's row is locked. If its emails waited for that row,
-        the first email to both domains would keep all of them back, as long as the lock lasts.
+        A claim does not know of them. If emails waited for a locked row of theirs, the first one
+        that needs it would keep back the whole lane, for as long as the lock lasts.
         """
-        if not debts:  # as with almost every window
-            return debts
+        if not beside:  # as with almost every window
+            return beside
         locked = avoided(self._database)
-        return {name: cost for name, cost in debts.items() if name not in locked}
+        return {name: cost for name, cost in beside.items() if name not in locked}
 
     def _is_kept_out(self, beside: Mapping[str, Rate]) -> bool:
         """Return whether urgent email without end would take each permit before this window."""

@@ -14,8 +14,10 @@ from outbox.domain.delivery.transaction import Phase
 from outbox.domain.scheduling.token_bucket import Rate
 from outbox.store.control.blame import suspicion
 from outbox.store.control.rate_limits import correct_buckets, take
+from outbox.worker.batch.throttle import Throttle
 from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.store.locks import ROUTES, SENT, UNTOUCHED, in_time, vanished
+from tests.integration.worker.batch.started import batch
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.giving_way import gives_way
 from tests.support.shop.motion import Motion, server, standing, write
@@ -125,6 +127,16 @@ def test_a_locked_rate_of_another_domain_keeps_no_email_of_its_lane(
     shop.database.avoided.clear()  # as AVOIDED seconds later
     motion.beat()
     assert standing(shop) == {SENT: 4}
+
+
+def test_a_locked_share_of_bulk_keeps_no_bulk_email(shops: Shops) -> None:
+    """No claim looks at it: the batch would be given back and claimed again and again."""
+    shop = shops.open(OUTBOX_RATE="1000/s")
+    made = batch(shop, priority=Priority.BULK)
+    shop.enqueue(priority=Priority.URGENT)
+    assert Throttle(shop.runtime, made).permit(made.emails)
+    with vanished(shop, shop.tables.bucket, "all/bulk") as session:
+        assert in_time(lambda: Throttle(shop.runtime, made).permit(made.emails), session)
 
 
 @pytest.mark.databases("mariadb")
