@@ -9,6 +9,7 @@ from .mysql import cancel, deletion, function_calls, index_hints, undone
 from .mysql import lock_wait as mysql_lock_wait
 from .mysql import newsletters as mysql_newsletters
 from .mysql import place as mysql_place
+from .mysql import privileges as mysql_privileges
 from .mysql import server as mysql_server
 from .mysql import sums as mysql_sums
 from .mysql import waiting as mysql_waiting
@@ -87,6 +88,7 @@ _MYSQL = Backend(
     identity=mysql_server.identity,
     is_undone=undone.is_undone,
     may_call=function_calls.may_call,
+    lacking_privileges=mysql_privileges.lacking_privileges,
     refusals=mysql_server.refusals,
     durability_warnings=mysql_server.durability_warnings,
     idle_warnings=mysql_server.idle_warnings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -19,6 +20,7 @@ from ....store.queries.inspect_schema import (
     inspect_schema,
     lacking_privileges,
     older_line,
+    older_schema,
     packet_warnings,
     read_only_errors,
     refusals,
@@ -52,11 +54,13 @@ _IDLE = (
 def database_findings(runtime: Runtime) -> list[Finding]:
     """Return the findings on the database; where tables are missing, only those on the schema.
 
-    Without a privilege the tables seem to be missing, or cannot be read: so only this is told.
+    Without a privilege the tables seem to be missing, or cannot be read: so only this is told, and
+    a migration that was forgotten. On MariaDB a table that it would bring seems to be forbidden.
     """
     try:
         if lacking := lacking_privileges(runtime.database):
-            return [error(text, Code.PRIVILEGES) for text in lacking]
+            found = [error(text, Code.PRIVILEGES) for text in lacking]
+            return [*_forgotten_migration(runtime.database), *found]
         schema = inspect_schema(runtime.database)
         if schema.absent and not schema.version:
             return [error(f"schema: {where_missing(runtime.database)}", Code.SCHEMA)]
@@ -65,6 +69,14 @@ def database_findings(runtime: Runtime) -> list[Finding]:
         return [error(str(refusal), Code.DATABASE)]
     except SQLAlchemyError as failure:
         return [error(database_line(runtime.database.engine, failure), Code.DATABASE)]
+
+
+def _forgotten_migration(database: Database) -> list[Finding]:
+    """Return a finding if the schema is older, as far as a role that lacks privileges can tell."""
+    with suppress(SQLAlchemyError):
+        if older := older_schema(database):
+            return [error(older, Code.SCHEMA)]
+    return []
 
 
 def _version(schema: Schema) -> list[Finding]:

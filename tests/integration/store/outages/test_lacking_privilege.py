@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -19,14 +20,15 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.databases("postgresql"), pytest.mark.each_driver]
+pytestmark = [pytest.mark.databases("postgresql", "mariadb"), pytest.mark.each_driver]
 
 
 @contextmanager
 def lacking(shop: Shop, what: str) -> Iterator[str]:
     """Have the connections of a shop be those of a role that lacks this until the block ends."""
     owner = sa.create_engine(shop.engine.url)
-    role = f"app_{owner.url.database}"
+    role = f"app_{uuid4().hex[:20]}"
+    tables = sa.inspect(owner).get_table_names()
 
     def run(*statements: str) -> None:
         with owner.begin() as connection:
@@ -34,23 +36,25 @@ def lacking(shop: Shop, what: str) -> Iterator[str]:
                 connection.exec_driver_sql(statement)
 
     run(
-        f"CREATE ROLE {role}",
-        f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}",
-        f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}",
-        f"REVOKE {what} FROM {role}",
+        f"CREATE {'USER' if owner.name == 'mariadb' else 'ROLE'} {role}",
+        *(f"GRANT ALL ON {name} TO {role}" for name in tables),
     )
+    if owner.name == "postgresql":
+        run(f"ALTER ROLE {role} LOGIN", f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}")
+    run(f"REVOKE {what} FROM {role}")
 
-    def take_role(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
-        connection.cursor().execute(f"SET ROLE {role}")
-        connection.commit()
+    def be_role(
+        dialect: sa.Dialect, record: object, arguments: object, options: dict[str, object]
+    ) -> None:
+        options["user"] = role
 
-    sa.event.listen(shop.engine, "connect", take_role)
+    sa.event.listen(shop.engine, "do_connect", be_role)
     shop.engine.dispose()
     try:
         yield role
     finally:
         run(f"GRANT {what} TO {role}")
-        sa.event.remove(shop.engine, "connect", take_role)
+        sa.event.remove(shop.engine, "do_connect", be_role)
         shop.engine.dispose()
         owner.dispose()
 
@@ -104,21 +108,41 @@ TRIGGER = (
     " $$ BEGIN PERFORM count(*) FROM orders; RETURN NEW; END $$",
     "CREATE TRIGGER look BEFORE UPDATE ON outbox_email FOR EACH ROW EXECUTE FUNCTION look()",
 )
+BY_NOBODY = (
+    "CREATE USER nobody",
+    "GRANT TRIGGER ON outbox_email TO nobody",
+    "CREATE DEFINER = nobody TRIGGER look BEFORE UPDATE ON outbox_email FOR EACH ROW"
+    " SET NEW.priority = (SELECT count(*) FROM orders)",
+)
 
 
+@pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("made", [SECURITY, TRIGGER], ids=["row security", "a trigger"])
 def test_what_has_the_same_code_and_comes_from_a_row_is_the_rows_own(
     shop: Shop, made: tuple[str, ...]
 ) -> None:
+    with lacking(shop, "ALL ON orders"):
+        assert code_of(_met(shop, made)) == "42501"
+
+
+@pytest.mark.databases("mariadb")
+def test_a_privilege_that_a_triggers_definer_lacks_is_the_rows_own(shop: Shop) -> None:
+    try:
+        assert code_of(_met(shop, BY_NOBODY)) == 1142
+    finally:
+        with shop.engine.begin() as connection:
+            connection.exec_driver_sql("DROP USER nobody")
+
+
+def _met(shop: Shop, made: Sequence[str]) -> DBAPIError:
+    """Return the error of an update with this in its way; it may be a row's own."""
     shop.enqueue()
-    with shop.engine.begin() as connection:
+    owner = sa.create_engine(shop.engine.url)
+    with owner.begin() as connection:
         for statement in made:
             connection.exec_driver_sql(statement)
-    with (
-        lacking(shop, "ALL ON orders"),
-        pytest.raises(DBAPIError) as met,
-        shop.engine.begin() as connection,
-    ):
+    owner.dispose()
+    with pytest.raises(DBAPIError) as met, shop.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE outbox_email SET priority = priority")
-    assert code_of(met.value) == "42501"
     assert may_be_of_a_row(met.value)
+    return met.value
