@@ -11,11 +11,13 @@ from ..store.connection.error_codes import describe, is_outage
 from ..store.control import beat
 from ..store.control.counter import BEAT, TASK
 from ..store.queries.clock_skew import seconds_ahead, skew_warnings
+from .process.retry_writes import TOLD_EVERY
 from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
 
 _CLOCKS = "compare the clocks"
+_NO_MARK = "outbox: a task's mark was not left (%s)"
 
 
 def note_beat(runtime: Runtime) -> None:
@@ -53,5 +55,5 @@ def note_task(runtime: Runtime) -> None:
         runtime.seldom.forget(TASK)
         if not isinstance(error, SQLAlchemyError):
             raise
-        if not is_outage(error):
-            _log.warning("outbox: a task's mark was not left (%s)", describe(error))
+        if not is_outage(error) and runtime.seldom.is_due(_NO_MARK, TOLD_EVERY):
+            _log.warning(_NO_MARK, describe(error))

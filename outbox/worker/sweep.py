@@ -25,6 +25,7 @@ from .broker.queues import SEND_QUEUES
 from .capacity.server_rooms import is_usable, rooms
 from .log_events import log_rescue
 from .probe import claim_probes
+from .process.retry_writes import TOLD_EVERY
 from .process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
@@ -55,12 +56,13 @@ def sweep(
         return 0
     runtime.has_rescued = snapshot.lapsed and _rescues(runtime)
     if snapshot.expired:
-        _try_to("expire", lambda: expire(database))
+        _try_to(runtime, "expire", lambda: expire(database))
     if snapshot.ahead:
-        _try_to("correct its rate limits", lambda: correct_buckets(database, snapshot.ahead))
+        ahead = snapshot.ahead
+        _try_to(runtime, "correct its rate limits", lambda: correct_buckets(database, ahead))
     if snapshot.set_back:
         term = runtime.settings.lease
-        _try_to("correct moments to come", lambda: correct_moments(database, term))
+        _try_to(runtime, "correct moments to come", lambda: correct_moments(database, term))
     _note_halted_servers(runtime, snapshot)
     claims = _claims(runtime, snapshot, slots)
     for made in claims:
@@ -94,19 +96,24 @@ def _rescues(runtime: Runtime) -> bool:
     """Rescue; return whether any email was judged."""
     found: list[Rescued] = []
     look = partial(rescue, runtime.database, runtime.settings, random=runtime.random)
-    _try_to("rescue", lambda: found.append(look()))
+    _try_to(runtime, "rescue", lambda: found.append(look()))
     for done in found:
         if done.leases or done.emails:
             log_rescue(leases=done.leases, emails=done.emails, in_doubt=done.in_doubt)
     return any(done.emails for done in found)
 
 
-def _try_to(what: str, work: Callable[[], object]) -> None:
-    """Do work that no email waits for; log a failure, so that the sweep goes on to its claims."""
+def _try_to(runtime: Runtime, what: str, work: Callable[[], object]) -> None:
+    """Do work that no email waits for; log a failure, so that the sweep goes on to its claims.
+
+    The next sweep comes in a second, and may fail alike: that is logged once a minute.
+    """
     try:
         work()
     except Exception as error:  # noqa: BLE001  (where the database is away, the claims say so)
-        _log.error("outbox: a sweep could not %s (%s)", what, describe(error))
+        told = f"outbox: a sweep could not {what} ({describe(error)})"
+        if runtime.seldom.is_due(told, TOLD_EVERY):
+            _log.error("%s", told)
 
 
 def _take_snapshot(runtime: Runtime, slots: int, locked: Set[LaneKey] = frozenset()) -> Snapshot:
@@ -146,7 +153,7 @@ def _note_halted_servers(runtime: Runtime, snapshot: Snapshot) -> None:
     """
     halted = [name for name, limit in snapshot.servers.items() if limit is not None and limit < 1]
     if halted and runtime.seldom.is_due(NOTE_HALTED, _NOTE_EVERY):
-        _try_to(NOTE_HALTED, lambda: note_configured(runtime.database, halted))
+        _try_to(runtime, NOTE_HALTED, lambda: note_configured(runtime.database, halted))
 
 
 def _contenders(
@@ -175,7 +182,7 @@ def _claims(runtime: Runtime, snapshot: Snapshot, slots: int) -> list[Claim]:
     if locked and _without(snapshot, locked).due:
         # These claims are committed: they are handed out, whatever fails now.
         beside = partial(_claim_beside, runtime, snapshot, slots, locked, claims)
-        _try_to("claim beside locked emails", beside)
+        _try_to(runtime, "claim beside locked emails", beside)
     if failed and not claims:  # no email of any lane passes
         raise failed[0]
     return claims

@@ -38,6 +38,7 @@ from .fold import fold_tallies
 from .jobs import take_turn
 from .origin import tell_if_foreign
 from .process import shutdown
+from .process.retry_writes import TOLD_EVERY
 from .process.runtime import Runtime
 from .purge import purge_briefly
 from .setup.pairing import is_paired, runtime_of
@@ -52,13 +53,16 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
     """Log an outage in one line: a traceback each second tells no more. Other errors are raised.
 
     A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out. Missing
-    tables are told of, with the remedy, once a minute. Celery logs what is raised, so it is raised
-    without the database's own text, which may quote a row.
+    tables, and a lacking privilege, wait for a person: they are told of, with the remedy, once a
+    minute. Celery logs what is raised, so it is raised without the database's own text, which may
+    quote a row.
     """
     try:
         yield
     except SQLAlchemyError as error:
-        if is_missing_table(error) and not _tells_again(runtime_of(task.app)):
+        if is_missing_table(error) and not _tells_again(task, "missing tables"):
+            return
+        if lacks_privilege(error) and not _tells_again(task, "a lacking privilege"):
             return
         refuse_missing_tables(error)
         if isinstance(error, MissingTables):
@@ -81,9 +85,9 @@ def _why(error: SQLAlchemyError) -> str:
     return "the database is away"
 
 
-def _tells_again(runtime: Runtime) -> bool:
-    """Return whether this process is to tell that tables are missing: a worker may start first."""
-    return runtime.seldom.is_due("tell of missing tables", 60.0)
+def _tells_again(task: Task[Any, Any], what: str) -> bool:
+    """Return whether this process is to tell again what its tasks meet each second."""
+    return runtime_of(task.app).seldom.is_due(f"tell of {what}", TOLD_EVERY)
 
 
 _OPTIONS: dict[str, Any] = {

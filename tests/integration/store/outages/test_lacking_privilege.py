@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -15,6 +16,7 @@ from outbox import Status
 from outbox.store.connection.error_codes import code_of, may_be_of_a_row
 from outbox.worker.process import retry_writes
 from outbox.worker.tasks import outage_in_a_line, sweep
+from tests.integration.flask_ext.cli.test_check import with_celery
 from tests.integration.store.locks import PATIENCE, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops
@@ -92,11 +94,41 @@ def test_a_lone_email_waits_for_the_grant_and_is_charged_nothing(
 def test_a_task_says_what_it_lacks(
     shop: Shop, shops: Shops, caplog: pytest.LogCaptureFixture
 ) -> None:
+    with_celery(shop)
     with lacking(shop, "SELECT ON outbox_email"), outage_in_a_line(sweep):
         shop.statuses()
     assert (
         "gave up, the database's role lacks a privilege, which `flask outbox check`" in caplog.text
     )
+
+
+def test_a_task_says_so_once_a_minute(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, now = with_celery(shop).tasks, 1000.0
+    monkeypatch.setattr(shop.runtime, "clock", lambda: now)
+    with lacking(shop, "SELECT ON outbox_lease"):
+        for seconds, told in ((0.0, 1), (1.0, 1), (58.0, 1), (2.0, 2)):
+            now += seconds
+            tasks[sweep.name].run()
+            assert caplog.text.count("outbox.sweep gave up, the database's role lacks") == told
+    tasks[sweep.name].run()
+
+
+def test_a_part_of_a_sweep_that_fails_is_told_once_a_minute(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.enqueue(expires_at=datetime.now(UTC) + timedelta(hours=1))
+    shop.later(7200.0)
+    tasks, now = with_celery(shop).tasks, 1000.0
+    monkeypatch.setattr(shop.runtime, "clock", lambda: now)
+    with lacking(shop, "UPDATE ON outbox_email"):
+        for seconds, told in ((0.0, 1), (1.0, 1), (60.0, 2)):
+            now += seconds
+            tasks[sweep.name].run()
+            assert caplog.text.count("a sweep could not expire") == told
+    tasks[sweep.name].run()
+    assert shop.statuses() == [Status.EXPIRED]
 
 
 SECURITY = (
