@@ -21,7 +21,6 @@ from ..domain.message.merge_fields import Fields, check_fields
 from ..domain.message.personalize import Recipient
 from ..domain.priority import Priority
 from ..store.connection.endings import noted
-from ..store.connection.error_codes import tables_needed
 from ..store.queries import reports
 from ..store.records import Email
 from ..store.transitions.cancel import withdraw
@@ -243,11 +242,7 @@ class Outbox(AllVerbs, WithPreviews, Asynchronous):
         which = check_id(id)
         state = state_of(self._app)
         chosen, database = state.session(session), state.runtime.database
-        with (
-            tables_needed(),
-            state.writing(chosen) as connection,
-            noted(connection) as endings,
-        ):
+        with state.writing(chosen) as connection, noted(connection) as endings:
             total = withdraw(connection, database, id=which, **names)
         state.note_withdrawn(chosen, total)
         if endings:

@@ -13,17 +13,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..domain.priority import Priority
 from ..store.connection.error_codes import (
-    MissingTables,
     describe,
     is_lock_timeout,
     is_missing_table,
     is_outage,
     is_serialization_failure,
-    refuse_missing_tables,
     without_rows,
 )
 from ..store.connection.privileges import lacks_privilege
-from ..store.queries.inspect_schema import where_missing
 from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .beat_mark import note_beat, note_task
@@ -64,9 +61,6 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
             return
         if lacks_privilege(error) and not _tells_again(task, "a lacking privilege"):
             return
-        refuse_missing_tables(error)
-        if isinstance(error, MissingTables):
-            raise MissingTables(where_missing(runtime_of(task.app).database, str(error))) from error
         if not (is_outage(error) or lacks_privilege(error)):
             if (harmless := without_rows(error)) is not error:
                 raise harmless from None

@@ -20,7 +20,6 @@ from ...domain.header.added_headers import AddedHeaders
 from ...domain.message.merge_fields import Fields
 from ...domain.message.personalize import Recipient, address_of
 from ...domain.message.render import GivenEnvelope, RenderedMessage
-from ...store.connection.error_codes import tables_needed
 from ...store.inserts.chunks import in_chunks, in_chunks_of_bytes
 from ...store.new_email import Coming, NewContent, NewEmail
 from ...store.records import Email
@@ -65,7 +64,7 @@ class Writing:
         """Write one email; its headers tell the envelope unless one is given."""
         rendered = self.renderer.render(message, envelope or own_envelope(message))
         new = self._new(rendered, self.options)
-        with tables_needed(), self.state.writing(self.session) as connection:
+        with self.state.writing(self.session) as connection:
             email = self._writer_on(connection).add(new)
         self._note(int(email.created))
         return email
@@ -208,7 +207,7 @@ class Writing:
     def _writer(self) -> Iterator[Writer]:
         """Lend a writer of many emails: an error of one tells its place."""
         try:
-            with tables_needed(), self.state.writing(self.session) as connection:
+            with self.state.writing(self.session) as connection:
                 yield self._writer_on(connection)
         except KeyConflict as error:
             if error.key not in self.places:

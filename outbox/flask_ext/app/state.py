@@ -113,7 +113,7 @@ class State:
         may_part = self.runtime.settings.allow_two_commits
         if not may_part:
             one_commit.refuse_apart(session, connection)
-        with VALUES_HIDDEN, unprepared(connection):
+        with self.runtime.database.tables_needed, VALUES_HIDDEN, unprepared(connection):
             yield connection
         if not may_part:
             one_commit.watch(session, connection)

@@ -14,9 +14,8 @@ from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.counted import counted
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
 from ...store.bounded_waits import run_bounded
-from ...store.connection.error_codes import MissingTables
 from ...store.instance.examine import look
-from ...store.queries.inspect_schema import older_schema, where_missing
+from ...store.queries.inspect_schema import older_schema
 from ...store.schema.audit_tables import WHO_LENGTH
 from ..all_verbs import AllVerbs
 from ..app.state import state_of
@@ -52,10 +51,6 @@ class CommandGroup(click.Group):
         """Run the command; exit with 1 and the remedy where its database cannot serve it."""
         try:
             return super().invoke(ctx)
-        except MissingTables as error:
-            with ctx.ensure_object(ScriptInfo).load_app().app_context():
-                line = where_missing(current_runtime().database, str(error))
-            raise click.ClickException(line) from error
         except (ConfigurationError, RowsLocked) as error:
             raise click.ClickException(str(error)) from error
         except SQLAlchemyError as error:  # its text quotes values, which belong in no log

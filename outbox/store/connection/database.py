@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from math import inf
+from types import TracebackType
 from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, Row, Table
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from ..encryption.cipher import Cipher
@@ -23,7 +24,7 @@ from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, noted
-from .error_codes import is_lock_timeout, is_transient, refuse_missing_tables, tables_needed
+from .error_codes import is_lock_timeout, is_transient, refuse_missing_tables
 from .facts import facts_of
 from .lending import isolated
 from .psycopg.prepared_statements import asked
@@ -54,7 +55,7 @@ class Database:
     transaction waits `patience` seconds for the write lock. A lease must be over twice as long.
     The `audience` is told of emails that the outbox's own transactions ended, after the commit.
     What a message says is stored and read with the `cipher`. Erased addresses are known again by
-    their `tombstones`.
+    their `tombstones`. If the tables are missing, `elsewhere` tells in which other schema they are.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Database:
         audience: Audience | None = None,
         cipher: Cipher | None = None,
         tombstones: Tombstones | None = None,
+        elsewhere: Callable[[Database], str | None] = lambda _: None,
     ) -> None:
         self.engine = engine
         self.tables = tables
@@ -77,6 +79,8 @@ class Database:
         self.audience = audience or Nobody()
         self.cipher = cipher or Cipher()
         self.tombstones = tombstones or Tombstones()
+        self.tables_needed = _TablesNeeded(self)
+        self._elsewhere = elsewhere
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._turns: Turns | None = None
         self.avoided = dict[tuple[Hashable, str], float]()  # rows, and until when: `shared_rows`
@@ -176,7 +180,8 @@ class Database:
                 if left and is_transient(error):
                     self._tell_wait(error, time.monotonic() - began)
                 is_lock = error.statement == BEGIN
-                _wait_or_raise(error, left - (TRIES - lock_tries(self.patience, TRIES)) * is_lock)
+                less = (TRIES - lock_tries(self.patience, TRIES)) * is_lock
+                self._wait_or_raise(error, left - less)
             else:
                 self.tell(endings)
                 return result
@@ -200,7 +205,7 @@ class Database:
 
         Raises DBAPIError, and MissingTables in its place where the tables do not exist.
         """
-        with tables_needed(), self._lent("AUTOCOMMIT") as connection, asked(connection):
+        with self.tables_needed, self._lent("AUTOCOMMIT") as connection, asked(connection):
             return work(connection)
 
     def run_each(self, work: Callable[[Connection], Result]) -> Result:
@@ -223,7 +228,7 @@ class Database:
                 with self._lent("AUTOCOMMIT") as connection, asked(connection):
                     return connection.exec_driver_sql(statement, values).all()
             except DBAPIError as error:
-                _wait_or_raise(error, left)
+                self._wait_or_raise(error, left)
         raise AssertionError("unreachable")
 
     @contextmanager
@@ -234,6 +239,17 @@ class Database:
             if self.facts.one_writer:
                 begin_immediate(connection, self.patience)
             yield connection
+
+    def refuse_missing_tables(self, error: BaseException) -> None:
+        """Raise MissingTables in the place of such an error; return for any other one."""
+        refuse_missing_tables(error, lambda: self._elsewhere(self))
+
+    def _wait_or_raise(self, error: DBAPIError, left: int) -> None:
+        self.refuse_missing_tables(error)
+        if left <= 0 or not is_transient(error):
+            raise error
+        # Full jitter: two transactions that met in a deadlock must not meet again.
+        time.sleep(random.random() * 0.05 * (TRIES - left))  # noqa: S311
 
     def refuse_busy(self) -> None:
         """Raise Busy if the only connection of a database in memory is in a transaction."""
@@ -262,9 +278,19 @@ class Database:
             yield connection
 
 
-def _wait_or_raise(error: DBAPIError, left: int) -> None:
-    refuse_missing_tables(error)
-    if left <= 0 or not is_transient(error):
-        raise error
-    # Full jitter: two transactions that met in a deadlock must not meet again.
-    time.sleep(random.random() * 0.05 * (TRIES - left))  # noqa: S311
+class _TablesNeeded:
+    """Needs the tables. A class, because a generator would cost each enqueue and read more."""
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        """Do nothing: only errors matter."""
+
+    def __exit__(
+        self, kind: object, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, SQLAlchemyError):
+            self._database.refuse_missing_tables(error)

@@ -8,9 +8,8 @@ its code in a different place.
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from enum import Enum, auto
-from types import TracebackType
 from typing import Any
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
@@ -242,10 +241,13 @@ def is_missing_table(error: BaseException) -> bool:
     return isinstance(error, MissingTables) or _lack(error) is not None
 
 
-def refuse_missing_tables(error: BaseException) -> None:
-    """Raise MissingTables in the place of such an error; return for any other one."""
+def refuse_missing_tables(error: BaseException, elsewhere: Callable[[], str | None]) -> None:
+    """Raise MissingTables in the place of such an error; return for any other one.
+
+    Where no table is found, `elsewhere` may tell in which other schema they stand.
+    """
     if (text := _lack(error)) is not None:
-        raise MissingTables(text) from error
+        raise MissingTables((elsewhere() if text == NO_TABLES else None) or text) from error
 
 
 def _lack(error: BaseException) -> str | None:
@@ -258,29 +260,6 @@ def _lack(error: BaseException) -> str | None:
         return NO_TABLES
     is_column = "no such column" in told or "has no column named" in told
     return OLD_TABLES if code in _NO_COLUMN or is_column else None
-
-
-class _TablesNeeded:
-    """A class, because a generator would cost each enqueue and each read more."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        """Do nothing: only errors matter."""
-
-    def __exit__(
-        self, kind: object, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if isinstance(error, SQLAlchemyError):
-            refuse_missing_tables(error)
-
-
-_TABLES_NEEDED = _TablesNeeded()
-
-
-def tables_needed() -> AbstractContextManager[None]:
-    """Raise MissingTables for statements of the block that lack the outbox's tables."""
-    return _TABLES_NEEDED
 
 
 def describe(error: BaseException) -> str:

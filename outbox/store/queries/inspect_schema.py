@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from weakref import WeakSet
 
@@ -12,7 +11,7 @@ from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
 
 from ..backend import backend_of
 from ..connection.database import Database
-from ..connection.error_codes import NO_TABLES
+from ..connection.lone_engine import lone_engine
 from ..schema.table_names import schema_of
 from ..schema.version import VERSION, is_mark, version_of
 
@@ -40,18 +39,24 @@ def inspect_schema(database: Database) -> Schema:
     return database.run(work)
 
 
-def where_missing(database: Database, told: str = NO_TABLES) -> str:
-    """Return what tells of missing tables: where they stand in another schema, that comes first.
+def elsewhere(database: Database) -> str | None:
+    """Return in which other schema the missing tables stand, with the remedy; or None.
 
-    Any other text that was told comes back. A schema that the metadata or a map names is meant:
-    there another schema's tables are another outbox's, such as a tenant's. It raises nothing.
+    A schema that the metadata or a map names is meant: there another schema's tables are another
+    outbox's, such as a tenant's. It raises nothing. It has a connection of its own: the caller may
+    hold the last one of the pool, in a transaction that has just failed.
     """
     own, table = backend_of(database.dialect).elsewhere, database.tables.email
-    if told != NO_TABLES or own is None or schema_of(table, database.engine) is not None:
-        return told
-    with suppress(SQLAlchemyError):
-        return database.read(lambda connection: own(connection, table.name)) or told
-    return told
+    if own is None or schema_of(table, database.engine) is not None:
+        return None
+    engine = lone_engine(database.engine)
+    try:
+        with engine.connect() as connection:
+            return own(connection, table.name)
+    except SQLAlchemyError:
+        return None
+    finally:
+        engine.dispose()
 
 
 _CURRENT = WeakSet[Engine]()

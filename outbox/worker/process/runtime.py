@@ -29,6 +29,7 @@ from ...store.connection.drivers import in_memory
 from ...store.encryption.cipher import Cipher
 from ...store.encryption.tombstones import Tombstones
 from ...store.harmless_log import harmless_log
+from ...store.queries.inspect_schema import elsewhere
 from ...store.queries.sweep.low_water_mark import LowWater
 from ...store.schema.tables import Tables
 from ...store.transitions.window import advance_together
@@ -136,6 +137,7 @@ class Runtime:
             audience=Receivers(self.app),
             cipher=self.cipher,
             tombstones=Tombstones(self.settings.erase_key or self.app.config.get("SECRET_KEY")),
+            elsewhere=elsewhere,
         )
         self.instance.watch(database.engine)
         return database

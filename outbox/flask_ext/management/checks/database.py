@@ -9,12 +9,14 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.errors import ConfigurationError
 from ....store.connection.drivers import untried
+from ....store.connection.error_codes import NO_TABLES
 from ....store.connection.psycopg import prepared_statements
 from ....store.control.pause import paused
 from ....store.queries.clock_skew import seconds_ahead, skew_warnings
 from ....store.queries.inspect_schema import (
     Schema,
     durability_warnings,
+    elsewhere,
     id_warnings,
     idle_warnings,
     inspect_schema,
@@ -27,7 +29,6 @@ from ....store.queries.inspect_schema import (
     replica_warnings,
     vacuum_warnings,
     versions_line,
-    where_missing,
 )
 from ....store.queries.server_status import alerts, server_statuses
 from ....store.schema.version import VERSION
@@ -63,7 +64,7 @@ def database_findings(runtime: Runtime) -> list[Finding]:
             return [*_forgotten_migration(runtime.database), *found]
         schema = inspect_schema(runtime.database)
         if schema.absent and not schema.version:
-            return [error(f"schema: {where_missing(runtime.database)}", Code.SCHEMA)]
+            return [error(f"schema: {elsewhere(runtime.database) or NO_TABLES}", Code.SCHEMA)]
         return _version(schema) + ([] if schema.absent else _settings(runtime))
     except ConfigurationError as refusal:
         return [error(str(refusal), Code.DATABASE)]

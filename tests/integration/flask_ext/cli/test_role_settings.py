@@ -10,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 from celery import Celery
 from flask import Flask
+from sqlalchemy.orm import Session
 
 from outbox import ConfigurationError, Outbox
 from outbox.flask_ext.app.state import state_of
 from outbox.worker import tasks
 from tests.support.shop.shell import parsed
+from tests.support.shop.shop import message
 
 pytestmark = pytest.mark.databases("postgresql")
 
@@ -155,6 +157,40 @@ def test_tables_outside_of_the_search_path_are_not_told_to_be_migrated(
         celery: Celery = app.extensions["celery"]
         with pytest.raises(ConfigurationError, match="stand in the schema shopping"):
             celery.tasks[tasks.sweep.name].run()
+
+
+CALLS: dict[str, Callable[[Outbox, Session], object]] = {
+    "get": lambda outbox, _: outbox.get(1),
+    "list": lambda outbox, _: outbox.list(),
+    "stats": lambda outbox, _: outbox.stats(),
+    "counts": lambda outbox, _: outbox.counts(),
+    "retry": lambda outbox, _: outbox.retry(1),
+    "pause": lambda outbox, _: outbox.pause(),
+    "enqueue": lambda outbox, session: outbox.enqueue(message(), session=session),
+    "enqueue_many": lambda outbox, session: outbox.enqueue_many([message()], session=session),
+    "cancel": lambda outbox, session: outbox.cancel(id=1, session=session),
+}
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("call", CALLS)
+def test_python_is_told_the_schema_that_the_search_path_misses_too(
+    admin: Admin, role: str, database_url: str, call: str
+) -> None:
+    """Also where the caller's transaction has the only connection of the pool."""
+    admin(f"ALTER ROLE {role} SET search_path = shopping")
+    one: dict[str, Any] = {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1}
+    with opened(database_url, role, **one) as app:
+        make_tables(app)
+    admin(f"ALTER ROLE {role} SET search_path = newplace, public")
+    with (
+        opened(database_url, role, **one) as app,
+        app.app_context(),
+        Session(state_of(app).runtime.database.engine) as session,
+        pytest.raises(ConfigurationError, match="stand in the schema shopping, which the") as met,
+    ):
+        CALLS[call](Outbox(), session)
+    assert "run your migrations" not in str(met.value)
 
 
 def test_a_schema_that_the_role_may_not_use_is_told_with_the_grant(
