@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from ...domain.counted import counted
 from ...store.control import fleet as workers_table
 from ...store.instance import examine
 from ...store.queries import whole_state
-from ...store.queries.inspect_schema import older_schema
+from ...store.queries.inspect_schema import lacking_privileges, older_schema
 from ...store.queries.server_status import alerts, server_statuses
 from ...store.queries.standstill import MOST_COUNTED
 from ...store.queries.whole_state import WholeState
@@ -67,13 +67,16 @@ class Overview:
 def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
     """Return whether emails leave; where the database is away, return what is wrong with it.
 
-    `ask`: the workers may be asked over the broker.
+    `ask`: the workers may be asked over the broker. A privilege that this process lacks is a
+    warning: it is the reason why emails wait if the workers lack it, too.
     """
     limit = runtime.settings.health_age
     if max_age is not None:
         limit = seconds_of("max_age", max_age, LONGEST_AGE)
     try:
-        return _examined(runtime, limit, ask=ask).health
+        found = _examined(runtime, limit, ask=ask).health
+        lacking = lacking_privileges(runtime.database)
+        return replace(found, warnings=(*lacking, *found.warnings))
     except SQLAlchemyError as error:
         problems = _faults(runtime) or (database_line(runtime.database.engine, error),)
         return Health(healthy=False, limit=limit, problems=problems)

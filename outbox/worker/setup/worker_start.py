@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.errors import ConfigurationError
 from ...store.control.circuit_breaker import hurry
+from ...store.queries.inspect_schema import lacking_privileges
 from ..broker.queues import own_queues
 from ..fleet.joining import join_as_beat, join_as_worker
 from ..process.runtime import Runtime
@@ -61,7 +62,7 @@ def _start(instance: Any, **_: Any) -> None:
     for text in _warnings(runtime, instance):
         _log.warning("outbox: %s", text)
     join_as_worker(runtime, instance)
-    _hurry(runtime)
+    _look_at_database(runtime)
     runtime.before_forks()
 
 
@@ -71,9 +72,14 @@ def _listened(app: Any) -> list[str]:
     return [queue.name for queue in own_queues() if queue.name in listened]
 
 
-def _hurry(runtime: Runtime) -> None:
-    """Have servers that wait for a person tried again: this worker may have the new password."""
+def _look_at_database(runtime: Runtime) -> None:
+    """Log the privileges that are lacking: without them its emails wait.
+
+    Then have servers that wait for a person tried again: this worker may have the new password.
+    """
     try:
+        for text in lacking_privileges(runtime.database):
+            _log.error("outbox: %s", text)
         hurry(runtime.database, [server.name for server in runtime.servers])
     except (ConfigurationError, SQLAlchemyError):  # no tables yet, or an outage
         return  # the probe comes when it is due

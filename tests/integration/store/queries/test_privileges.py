@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
+from celery.concurrency.thread import TaskPool
+from celery.signals import celeryd_after_setup
 from sqlalchemy.exc import DBAPIError
 
+from outbox.flask_ext.management.health import overview
 from outbox.store.connection.database import Database
 from outbox.store.connection.error_codes import code_of
 from outbox.store.postgresql.copy import reserve
@@ -95,6 +99,33 @@ def test_check_names_what_is_missing_and_its_grant_mends_it(shops: Shops, owner:
         assert told["code"] == "privileges"
         owner.run(grant)
         assert "privileges" not in {one["code"] for one in parsed(runner(shop)("check", "--json"))}
+
+
+def test_health_warns_of_it_and_a_worker_tells_it_at_its_start(
+    shops: Shops, owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What waits too long is what is wrong. A monitor may have a role that only reads."""
+    owner.run(*EVERYTHING, "REVOKE UPDATE ON outbox_email FROM {role}")
+    shop = shops.open_on(sa.create_engine(owner.engine.url.set(username=owner.role)))
+    app = with_celery(shop)
+    app.conf.broker_url = "memory://"
+    told = f"the role {owner.role} lacks a privilege: GRANT UPDATE ON public.outbox_email TO"
+    found = parsed(runner(shop)("health", "--json"))
+    assert (found["healthy"], found["problems"]) == (True, [])
+    (warning,) = [one for one in found["warnings"] if "privilege" in one]
+    assert warning.startswith(told)
+    shop.enqueue()
+    shop.later(3600.0)
+    assert told in runner(shop)("health", code=1).output
+    assert not [one for one in overview(shop.runtime).warnings if "privilege" in one.text]
+
+    # A double of Celery's Worker, which would change this process for good.
+    worker = SimpleNamespace(
+        app=app, concurrency=1, pool_cls=TaskPool, time_limit=None, soft_time_limit=None
+    )
+    celeryd_after_setup.send(sender="host", instance=worker, conf=app.conf)
+    (line,) = [record for record in caplog.records if "privilege" in record.getMessage()]
+    assert (line.levelname, line.getMessage()) == ("ERROR", f"outbox: {warning}")
 
 
 def test_a_role_with_no_privilege_at_all_is_told_each_kind_in_one_line(
