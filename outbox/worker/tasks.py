@@ -20,7 +20,7 @@ from ..store.connection.error_codes import (
     is_serialization_failure,
     without_rows,
 )
-from ..store.connection.privileges import lacks_privilege
+from ..store.connection.privileges import LACKS, lacks_privilege
 from ..store.records import Claim
 from .batch.send_batch import send_batch
 from .beat_mark import note_beat, note_task
@@ -71,7 +71,7 @@ def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
 def _why(error: SQLAlchemyError) -> str:
     """Return what a person has to look at: a lock and a conflict are no outage."""
     if lacks_privilege(error):
-        return "the database's role lacks a privilege, which `flask outbox check` names"
+        return LACKS
     if is_lock_timeout(error):
         return "others hold a lock that it needs"
     if is_serialization_failure(error):

@@ -78,6 +78,7 @@ class Failure(Enum):
     FULL = auto()  # it takes no more connections
     POOL = auto()  # the engine's own pool has no free connection
     STATEMENT_MODE = auto()  # a pool before it allows no transaction of several statements
+    PRIVILEGE = auto()  # the role lacks one, and no row is at fault
     LOCKED = auto()  # others hold a lock for longer than a statement waits for it
     NO_CONNECTION = auto()  # none of these, as far as is known
     OTHER = auto()
@@ -201,6 +202,8 @@ def failure_of(error: BaseException) -> Failure:
         return Failure.POOL
     if not isinstance(error, DBAPIError):
         return Failure.OTHER
+    if lacks_privilege(error):
+        return Failure.PRIVILEGE
     code, words = code_of(error), str(error.orig)
     for failure, codes, pattern in _FAILURES:
         if code in codes or re.search(pattern, words):

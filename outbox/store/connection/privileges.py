@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
+LACKS = "the database's role lacks a privilege, which `flask outbox check` names"
+
 _DENIES = "aclcheck_error"
 """The function of PostgreSQL's source that refuses a table, a sequence or a schema to a role. The
 code 42501 is also that of row security, and the text of an error is in the server's language."""

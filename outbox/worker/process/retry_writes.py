@@ -8,6 +8,7 @@ from math import inf
 from typing import TypeVar
 
 from ...store.connection.error_codes import ANSWERS, describe, is_refusal
+from ...store.connection.privileges import LACKS, lacks_privilege
 from ...store.harmless_log import harmless_log
 from ..together.seldom import Seldom
 from . import shutdown
@@ -52,7 +53,8 @@ def until_written(
             if time.monotonic() > stop_at:
                 raise
             told = told or Seldom(time.monotonic)
-            if told.is_due(what := describe(error), TOLD_EVERY):
+            what = f"{describe(error)}; {LACKS}" if lacks_privilege(error) else describe(error)
+            if told.is_due(what, TOLD_EVERY):
                 harmless_log.warning("outbox: the database failed and is asked again (%s)", what)
             meanwhile()
             time.sleep(wait)

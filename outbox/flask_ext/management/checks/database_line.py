@@ -31,6 +31,10 @@ _TOLD = {
         "allows no transactions, because the pool before it is in statement mode",
         "set pool_mode = transaction in PgBouncer",
     ),
+    Failure.PRIVILEGE: (
+        "refuses that to its role",
+        "`flask outbox check` names the GRANT",
+    ),
     Failure.LOCKED: (
         "holds a lock for somebody else",
         "find who (in pg_stat_activity or SHOW PROCESSLIST), or try again when it has ended",

@@ -85,6 +85,7 @@ def test_a_lone_email_waits_for_the_grant_and_is_charged_nothing(
             batch = pool.submit(motion.work)
             wait_until(lambda: caplog.text.count("asked again") > 5, PATIENCE, "tries of seconds")
             assert not batch.done()
+            assert "role lacks a privilege, which `flask outbox check` names)" in caplog.text
         batch.result(PATIENCE)
     row = shop.email_row(email.id)
     assert (row.status, row.crashes, row.unknown_count) == (Status.SENT, 0, 0)

@@ -115,6 +115,8 @@ def test_health_warns_of_it_and_a_worker_tells_it_at_its_start(
     (warning,) = [one for one in found["warnings"] if "privilege" in one]
     assert warning.startswith(told)
     shop.enqueue()
+    refused = "refuses that to its role (InsufficientPrivilege 42501): `flask outbox check` names"
+    assert refused in runner(shop)("cancel", "--id", "1", code=1).output
     shop.later(3600.0)
     assert told in runner(shop)("health", code=1).output
     assert not [one for one in overview(shop.runtime).warnings if "privilege" in one.text]
