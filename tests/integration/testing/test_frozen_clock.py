@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +16,7 @@ from outbox import ConfigurationError, InvalidMessage
 from outbox.testing import OutboxTester
 from tests.support.shop.shop import Shop, Shops, message, newsletter
 
+LONG = 30.0
 NOON = datetime(2031, 5, 1, 12, tzinfo=UTC)
 
 
@@ -172,3 +175,28 @@ def test_a_moment_without_a_zone_and_what_is_no_moment_are_refused(
     if moment is not None:  # which freezes the moment that is
         with pytest.raises(ValueError, match=told):
             tester.freeze(moment)
+
+
+@pytest.mark.one_database("sqlite")
+def test_another_thread_is_in_the_midst_of_a_statement(shop: Shop, tester: OutboxTester) -> None:
+    """As that of a live server is: SQLAlchemy goes through the listeners without a lock."""
+    within, done = threading.Event(), threading.Event()
+
+    def listener(*_: object) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            within.set()
+            assert done.wait(LONG)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", listener)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            for act in (lambda: tester.freeze(NOON), tester.unfreeze):
+                waits = pool.submit(shop.statuses)
+                assert within.wait(LONG)
+                act()
+                done.set()
+                assert waits.result(LONG) == []
+                within.clear()
+                done.clear()
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", listener)
