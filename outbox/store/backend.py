@@ -30,7 +30,7 @@ from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
 from .postgresql import sums as postgresql_sums
 from .postgresql import waiting as postgresql_waiting
-from .postgresql.catalog import privileges
+from .postgresql.catalog import privileges, table_locks
 from .postgresql.pages import newsletters
 from .postgresql.pages import problems as postgresql_problems
 from .sqlite import file, last_id
@@ -55,6 +55,9 @@ _POSTGRESQL = Backend(
     take_permits=permits.take,
     advance=window.advance,
     bounded=postgresql_lock_wait.bounded,
+    bounded_quietly=postgresql_lock_wait.bounded_quietly,
+    lock_waits=table_locks.waits,
+    lock_lines=table_locks.lines,
     place=postgresql_place.place,
     identity=postgresql_server.identity,
     holds=pending_writes.holds,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -15,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ..domain.errors import RowsLocked
 from .backend import backend_of
-from .connection.database import Database
+from .connection.database import Database, reads_bounded
 from .connection.error_codes import is_lock_timeout
 
 Result = TypeVar("Result")
@@ -33,6 +34,21 @@ def bounded(
     """
     own = backend_of(database.dialect).bounded
     return nullcontext() if own is None else own(connection, seconds)
+
+
+@contextmanager
+def bounded_reads(database: Database, seconds: float = SECONDS) -> Iterator[None]:
+    """Have the plain reads of the block fail that wait longer for a lock, with the driver's error.
+
+    A person's `LOCK TABLE` or a migration holds up each read of that table on PostgreSQL, for as
+    long as its transaction is open. Who asks how things stand is to be told instead.
+    """
+    own = backend_of(database.dialect).bounded_quietly
+    before = reads_bounded.set(None if own is None else (database, partial(own, seconds=seconds)))
+    try:
+        yield
+    finally:
+        reads_bounded.reset(before)
 
 
 def run_bounded(database: Database, work: Callable[[Connection], Result]) -> Result:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import CTE, Column, ColumnElement, Connection, Row, Select, Table
+from sqlalchemy import CTE, Column, ColumnElement, Connection, Row, Select, Table, TextualSelect
 
 from ..domain.instance import DatabasePlace
 from ..domain.scheduling.claim_plan import ClaimRequest, LaneKey
@@ -196,8 +196,11 @@ class Backend:
     delete_keyed: DeleteKeyed | None = None
     delete_pairs: DeletePairs | None = None
 
-    # What a person waits for
+    # What a person waits for: rows; tables, too; and a line for each session that holds tables up
     bounded: BoundedWaits | None = None
+    bounded_quietly: Callable[..., AbstractContextManager[None]] | None = None
+    lock_waits: Callable[[Sequence[str]], TextualSelect] | None = None
+    lock_lines: Callable[[Connection, Sequence[str], float], list[str]] | None = None
 
     # The instance: where the table of this name is
     place: Callable[[Connection, str], DatabasePlace] | None = None

@@ -39,5 +39,10 @@ ERRORS: dict[int | str, tuple[str, str]] = {
         "Another transaction holds a row that this needs. What was done before that stays done."
         " Try again in a minute. If it stays so, tell who looks after this app.",
     ),
+    "table-locked": (
+        "A table of the outbox is locked",
+        "A person or a migration has locked all of it, so this page cannot be read, and emails"
+        " may wait. Nothing is lost, and all goes on when that has ended.",
+    ),
     "refused": ("That cannot be done", "Nothing was changed."),
 }

@@ -15,8 +15,12 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter, Rule
 from werkzeug.wsgi import LimitedStream
 
+from ...domain.config.enqueue_options import MAX_ID
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
-from ...store.connection.error_codes import without_rows
+from ...flask_ext.app.state import state_of
+from ...flask_ext.management.checks import table_locks
+from ...store.bounded_waits import bounded_reads
+from ...store.connection.error_codes import is_lock_timeout, without_rows
 from ..access import csrf
 from ..access.role import Access, Role, Visitor, visitor_of
 from .render import NOT_DONE, error_page, here
@@ -43,6 +47,7 @@ _HEADERS = {
 }
 
 _MISSING = "site_missing"
+_DIGITS = len(str(MAX_ID))
 
 View: TypeAlias = Callable[..., ResponseReturnValue]
 
@@ -99,7 +104,8 @@ class Site:
             try:
                 if visitor().role < role:
                     abort(403)
-                return view(**values)
+                with bounded_reads(state_of().runtime.database):
+                    return view(**values)
             except Exception as error:  # noqa: BLE001  (each becomes a page, and none is lost)
                 return _failed(error)
 
@@ -139,8 +145,21 @@ class _Rest(BaseConverter):
     weight = 300  # behind each page's own rule
 
 
+class _Number(BaseConverter):
+    """A number in an address. One that no row can have is the largest, and no row has that.
+
+    With a `max` of Werkzeug's own converter no rule would match, and the answer would be the app's.
+    """
+
+    regex = "[0-9]+"
+
+    def to_python(self, value: str) -> int:
+        digits = value.lstrip("0") or "0"
+        return min(int(digits), MAX_ID) if len(digits) <= _DIGITS else MAX_ID
+
+
 def _answer_the_rest(state: BlueprintSetupState) -> None:
-    state.app.url_map.converters["outbox_rest"] = _Rest
+    state.app.url_map.converters |= {"outbox_rest": _Rest, "outbox_number": _Number}
     for rest in ("", "/<outbox_rest:rest>"):
         # Without methods it takes any, also one that nobody has heard of.
         state.app.url_map.add(Rule(f"{state.url_prefix}{rest}", endpoint=f"{NAME}.{_MISSING}"))
@@ -192,6 +211,10 @@ def _failed(error: Exception) -> ResponseReturnValue:
     if isinstance(error, RowsLocked):
         _log.info("outbox: a page of the dashboard met a locked row: %s", request.endpoint)
         return error_page(503, "locked")
+    if is_lock_timeout(error):
+        _log.warning("outbox: a page of the dashboard met a locked table: %s", request.endpoint)
+        who = table_locks.holders(state_of().runtime.database)
+        return error_page(503, "table-locked", told="; ".join(who))
     if current_app.debug or current_app.testing:
         raise error
     _log.error("outbox: a page of the dashboard failed", exc_info=without_rows(error))

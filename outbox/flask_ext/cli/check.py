@@ -8,6 +8,7 @@ import click
 from flask.cli import with_appcontext
 
 from ...domain.errors import ConfigurationError
+from ...store.bounded_waits import bounded_reads
 from ..dropin.extensions import ways_round
 from ..management.checks.celery_app import celery_findings
 from ..management.checks.codes import Code
@@ -66,16 +67,20 @@ def _current() -> list[Finding]:
 
 def examine(runtime: Runtime) -> list[Finding]:
     """Return the findings on settings, database, Celery and its workers."""
-    return [
+    first = [
         *settings_findings(runtime),
         *(error(text, Code.BYPASS) for text in ways_round(runtime.app)),
         *file_findings(runtime),
         *database_findings(runtime),
-        *migration_findings(runtime),
-        *instance_findings(runtime),
-        *crashing_findings(runtime),
-        *celery_findings(runtime),
     ]
+    with bounded_reads(runtime.database):  # if a table is locked, the findings above tell
+        return [
+            *first,
+            *migration_findings(runtime),
+            *instance_findings(runtime),
+            *crashing_findings(runtime),
+            *celery_findings(runtime),
+        ]
 
 
 _COLOURS = {"ok": "green", "warn": "yellow", "error": "red"}

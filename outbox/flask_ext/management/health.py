@@ -11,6 +11,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.counted import counted
+from ...store.bounded_waits import bounded_reads
+from ...store.connection.error_codes import is_lock_timeout
 from ...store.control import fleet as workers_table
 from ...store.instance import examine
 from ...store.queries import whole_state
@@ -22,6 +24,7 @@ from ...store.report_records import Backlog, Pause, ServerStatus
 from ...store.schema.clock import utc
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
+from .checks import table_locks
 from .checks.codes import Code
 from .checks.crashing import crashing_line
 from .checks.database import database_findings
@@ -74,12 +77,12 @@ def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
     if max_age is not None:
         limit = seconds_of("max_age", max_age, LONGEST_AGE)
     try:
-        found = _examined(runtime, limit, ask=ask).health
-        lacking = lacking_privileges(runtime.database)
+        with bounded_reads(runtime.database):
+            found = _examined(runtime, limit, ask=ask).health
+            lacking = lacking_privileges(runtime.database)
         return replace(found, warnings=(*lacking, *found.warnings))
     except SQLAlchemyError as error:
-        problems = _faults(runtime) or (database_line(runtime.database.engine, error),)
-        return Health(healthy=False, limit=limit, problems=problems)
+        return Health(healthy=False, limit=limit, problems=_faults(runtime, error))
 
 
 def overview(runtime: Runtime) -> Overview:
@@ -128,7 +131,7 @@ def _read(runtime: Runtime, limit: float) -> _Tables:
 def _examined(runtime: Runtime, limit: float, *, ask: bool) -> Overview:
     found = _read(runtime, limit)
     problems = _problems(runtime, found, limit, ask=ask)
-    warnings = tuple(_warnings(found, {one.text for one in problems}))
+    warnings = tuple(_warnings(runtime, found, {one.text for one in problems}))
     return Overview(
         health=_health(found, limit, problems, warnings),
         problems=problems,
@@ -161,8 +164,10 @@ def _health(
     )
 
 
-def _warnings(found: _Tables, told: Collection[str]) -> Iterator[HealthLine]:
+def _warnings(runtime: Runtime, found: _Tables, told: Collection[str]) -> Iterator[HealthLine]:
     """Yield what keeps no email back yet, but for what is `told` as a problem."""
+    if table_locks.LEAST <= found.state.lock_seconds < table_locks.LONG:
+        yield from _locks(runtime)
     instance = found.place.instance
     if instance is not None and instance.has_held and found.state.has_held:
         yield HealthLine(text=_HELD, code=Code.HELD)
@@ -179,8 +184,15 @@ def _problems(
     return (
         *([HealthLine(text=behind, code=Code.SCHEMA)] if behind else []),
         *map(_line, missing_keys(runtime, found.state.keys)),
+        *(_locks(runtime) if found.state.lock_seconds >= table_locks.LONG else ()),
         *_standstill(runtime, found, limit, ask=ask),
     )
+
+
+def _locks(runtime: Runtime) -> Iterator[HealthLine]:
+    """Yield who has locked a whole table for which statements wait."""
+    for text in table_locks.holders(runtime.database, table_locks.LEAST):
+        yield HealthLine(text=text, code=Code.TABLE_LOCK)
 
 
 def _standstill(runtime: Runtime, tables: _Tables, limit: float, *, ask: bool) -> list[HealthLine]:
@@ -239,6 +251,10 @@ def _line(finding: Finding) -> HealthLine:
     return HealthLine(text=finding.text, code=finding.code)
 
 
-def _faults(runtime: Runtime) -> tuple[str, ...]:
-    """Return what is wrong with the database."""
-    return tuple(one.text for one in database_findings(runtime) if one.level == "error")
+def _faults(runtime: Runtime, failure: SQLAlchemyError) -> tuple[str, ...]:
+    """Return what is wrong with the database that has failed so."""
+    if is_lock_timeout(failure):  # what follows would wait as long again
+        line = database_line(runtime.database.engine, failure)
+        return (line, *table_locks.holders(runtime.database))
+    found = tuple(one.text for one in database_findings(runtime) if one.level == "error")
+    return found or (database_line(runtime.database.engine, failure),)

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...domain.fleet import BEAT, WorkerState
 from ...domain.metrics.families import Family
 from ...domain.metrics.outbox_families import outbox_families, up
+from ...store.bounded_waits import bounded_reads
 from ...store.scrape import scrape
 from .workers import states
 
@@ -39,6 +40,7 @@ def families(runtime: Runtime) -> tuple[Family, ...]:
         return outbox_families(found, servers=names, routes=pairs, workers=by_state)
 
     try:
-        return database.read(look)
+        with bounded_reads(database):
+            return database.read(look)
     except SQLAlchemyError:
         return (up(is_up=False),)

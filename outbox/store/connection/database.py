@@ -6,6 +6,8 @@ import random
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import fields
 from math import inf
 from types import TracebackType
 from typing import Any, TypeVar
@@ -46,6 +48,13 @@ _WAITS = (
     " a report on the outbox's tables belongs under READ COMMITTED, see 'Reports on MariaDB' in"
     " docs/reference/databases.md"
 )
+
+
+Bound = Callable[[Connection], AbstractContextManager[None]]
+"""Has the statements of a block fail that wait long for a lock, until their transaction ends."""
+
+reads_bounded: ContextVar[tuple[Database, Bound] | None] = ContextVar("reads_bounded", default=None)
+"""How long plain reads of a database wait here for a lock; see `bounded_waits.bounded_reads`."""
 
 
 class Database:
@@ -137,6 +146,11 @@ class Database:
         """Return the table's name for a statement that is written by hand."""
         return name_of(table, self.engine)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all of the outbox's tables, for statements that are written by hand."""
+        return [self.name(getattr(self.tables, each.name)) for each in fields(self.tables)]
+
     def now(self, seconds: float = 0.0) -> clock:
         """Return the SQL expression for the database's time plus `seconds`."""
         offset = self._offset  # not `self`: the engine keeps its statements, and so the whole app
@@ -205,6 +219,9 @@ class Database:
 
         Raises DBAPIError, and MissingTables in its place where the tables do not exist.
         """
+        if (found := reads_bounded.get()) is not None and found[0] is self:
+            with self.tables_needed, self.transaction() as connection, found[1](connection):
+                return work(connection)
         with self.tables_needed, self._lent("AUTOCOMMIT") as connection, asked(connection):
             return work(connection)
 

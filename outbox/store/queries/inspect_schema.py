@@ -5,12 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from weakref import WeakSet
 
-from sqlalchemy import Connection, Engine, Inspector, Table, inspect
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Inspector,
+    Table,
+    false,
+    inspect,
+    literal,
+    select,
+    union_all,
+)
 from sqlalchemy.engine.interfaces import ReflectedColumn
 from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
 
 from ..backend import backend_of
+from ..bounded_waits import bounded_reads
 from ..connection.database import Database
+from ..connection.error_codes import is_lock_timeout
 from ..connection.lone_engine import lone_engine
 from ..schema.table_names import schema_of
 from ..schema.version import VERSION, is_mark, version_of
@@ -149,8 +161,34 @@ def vacuum_warnings(database: Database) -> list[str]:
     own = backend_of(database.dialect).vacuum_warnings
     if own is None:
         return []
-    names = [database.name(table) for table in _tables(database)]
-    return database.read(lambda connection: own(connection, names))
+    return database.read(lambda connection: own(connection, database.names))
+
+
+def reach_tables(database: Database) -> None:
+    """Raise the driver's error if somebody has locked a whole table of ours against reads.
+
+    Without this each examination would wait until that ends. It tells of nothing else.
+    """
+    if backend_of(database.dialect).lock_lines is None:
+        return
+    tables = [select(literal(1)).select_from(table).where(false()) for table in _tables(database)]
+    with bounded_reads(database):
+        try:
+            database.read(lambda connection: connection.execute(union_all(*tables)).all())
+        except SQLAlchemyError as error:
+            if is_lock_timeout(error):
+                raise
+
+
+def lock_lines(database: Database, least: float = 0.0) -> list[str]:
+    """Return a line for each session that has locked a whole table of ours, with the remedy.
+
+    `least`: the seconds for which a statement must have waited for it. It waits for no lock itself.
+    """
+    own = backend_of(database.dialect).lock_lines
+    if own is None:
+        return []
+    return database.read(lambda connection: own(connection, database.names, least))
 
 
 def id_warnings(database: Database) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import eq, lt
 from typing import Any
 
-from sqlalchemy import CompoundSelect, Connection, literal, union_all
+from sqlalchemy import CompoundSelect, Connection, Select, literal, union_all
 
+from ..backend import backend_of
 from ..connection.database import Database
 from ..control.beat import Ages, ages_of, since
 from ..control.counter import BEAT, TASK
@@ -33,6 +35,7 @@ class WholeState:
     crashing: tuple[CrashingEmail, ...]
     keys: frozenset[str]  # with which the next emails that wait are encrypted
     has_held: bool
+    lock_seconds: int  # for which a statement has waited for a lock of a whole table
 
 
 def look(
@@ -59,6 +62,7 @@ def look(
         crashing=crashing.read(found),
         keys=frozenset(row.name for row in found["key"]),
         has_held=found["held"][0].emails > 0,
+        lock_seconds=max((row.number for row in found["lock"]), default=0),
     )
 
 
@@ -81,4 +85,12 @@ def _statement(
         encryption_keys.term(database),
         finding("mark", counter.name, number=counter.value).where(counter.name.in_(marks)),
         finding("pause", pause.scope, moment=pause.paused_at),
+        *_locks(database),
     )
+
+
+def _locks(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Yield the statement for how long others have waited for a lock of one of our tables."""
+    if (own := backend_of(database.dialect).lock_waits) is not None:
+        wait = own(database.names).subquery("lock_wait").c
+        yield finding("lock", wait.name, number=wait.seconds)

@@ -27,6 +27,7 @@ from ..process import shutdown
 from ..process.runtime import Runtime
 from ..process.steady_clock import steady
 from .deaths import Deaths
+from .table_locks import TableLocks
 
 _log = logging.getLogger("outbox")
 
@@ -43,6 +44,7 @@ _NO_THREAD = (
     " threads, and start it again"
 )
 _ROW = "the row of this process was not written"
+_LOCKS = "the locks of the outbox's tables were not looked at"
 _SLOTS = "the slots of processes that have ended were not freed"
 
 
@@ -75,6 +77,7 @@ class Presence:
         self._slots = runtime.slots
         self._tasks = runtime.last_tasks
         self._deaths = Deaths(member.children)
+        self._locks = TableLocks(self._database)
         self._every = every
         self._id = uuid4()
         self._failing = set[str]()  # what was undone the last time: an outage is logged once
@@ -99,6 +102,7 @@ class Presence:
 
     def _run(self) -> None:
         while not self._must_end():
+            self._safely(_LOCKS, self._locks.look)  # first, as the renewal may wait for one
             if is_well := self._member.is_well():
                 self._safely(_ROW, self._renew)
                 # Where the row cannot be written, the tasks leave their marks themselves.

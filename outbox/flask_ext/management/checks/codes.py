@@ -37,6 +37,7 @@ class Code(StrEnum):
     POOLER = "pooler"
     PREPARED = "prepared-statements"
     VACUUM = "vacuum"
+    TABLE_LOCK = "table-lock"
     CLOCK = "clock-skew"
     PACKET = "packet-size"
     PAUSED = "paused"

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ....domain.errors import ConfigurationError
 from ....store.connection.drivers import untried
-from ....store.connection.error_codes import NO_TABLES
+from ....store.connection.error_codes import NO_TABLES, is_lock_timeout
 from ....store.connection.psycopg import prepared_statements
 from ....store.control.pause import paused
 from ....store.queries.clock_skew import seconds_ahead, skew_warnings
@@ -24,6 +24,7 @@ from ....store.queries.inspect_schema import (
     older_line,
     older_schema,
     packet_warnings,
+    reach_tables,
     read_only_errors,
     refusals,
     replica_warnings,
@@ -37,6 +38,7 @@ from .codes import Code
 from .database_line import database_line
 from .finding import Finding, error, ok, warn
 from .privacy import privacy_findings
+from .table_locks import LEAST, holders
 
 if TYPE_CHECKING:
     from ....store.connection.database import Database
@@ -59,6 +61,7 @@ def database_findings(runtime: Runtime) -> list[Finding]:
     a migration that was forgotten. On MariaDB a table that it would bring seems to be forbidden.
     """
     try:
+        reach_tables(runtime.database)
         if lacking := lacking_privileges(runtime.database):
             found = [error(text, Code.PRIVILEGES) for text in lacking]
             return [*_forgotten_migration(runtime.database), *found]
@@ -69,7 +72,10 @@ def database_findings(runtime: Runtime) -> list[Finding]:
     except ConfigurationError as refusal:
         return [error(str(refusal), Code.DATABASE)]
     except SQLAlchemyError as failure:
-        return [error(database_line(runtime.database.engine, failure), Code.DATABASE)]
+        found = [error(database_line(runtime.database.engine, failure), Code.DATABASE)]
+        if is_lock_timeout(failure):
+            found += [error(text, Code.TABLE_LOCK) for text in holders(runtime.database)]
+        return found
 
 
 def _forgotten_migration(database: Database) -> list[Finding]:
@@ -127,6 +133,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     unsafe = prepared_statements.unsafe(database.engine)
     findings += [warn(text, Code.PREPARED) for text in unsafe]
     findings += [warn(text, Code.VACUUM) for text in vacuum_warnings(database)]
+    findings += [warn(text, Code.TABLE_LOCK) for text in holders(database, LEAST)]
     findings += [warn(text, Code.SCHEMA) for text in id_warnings(database)]
     findings += [warn(text, Code.CLOCK) for text in skew_warnings(seconds_ahead(database))]
     packets = packet_warnings(database, runtime.settings.max_size)
