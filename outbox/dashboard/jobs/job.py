@@ -11,7 +11,7 @@ from ..site.render import here, render
 from ..site.site import Site, visitor
 from .wording import WORDS
 
-_RULE = "/jobs/<int(max=9223372036854775807):job_id>"
+_RULE = "/jobs/<outbox_number:job_id>"
 
 
 def add_to(site: Site) -> None:

@@ -14,7 +14,7 @@ from ..site.site import Site, visitor
 
 def add_to(site: Site) -> None:
     """Add the acts."""
-    rule = "/messages/<int(max=9223372036854775807):email_id>"
+    rule = "/messages/<outbox_number:email_id>"
     for act in (retry, cancel, resolve, suppress, release):
         site.action(f"{rule}/{act.__name__}", act)
     site.action(f"{rule}/send-again", send_again)

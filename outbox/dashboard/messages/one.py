@@ -41,11 +41,11 @@ MOST_NAMED = 20
 
 def add_to(site: Site) -> None:
     """Add the pages of one message."""
-    rule = "/messages/<int(max=9223372036854775807):email_id>"
+    rule = "/messages/<outbox_number:email_id>"
     site.page(rule, show)
     site.page(f"{rule}/html", html, Role.READ)
     site.page(f"{rule}/message.eml", download, Role.READ)
-    site.page(f"{rule}/files/<int(max=9999):number>", file, Role.READ)
+    site.page(f"{rule}/files/<outbox_number:number>", file, Role.READ)
 
 
 def show(email_id: int) -> ResponseReturnValue:
