@@ -168,7 +168,8 @@ def _bare(statement: str) -> str:
 def _after_begin(session: Session, _: Any, connection: Connection) -> None:
     # Also fired for a savepoint, and for a second session on the connection. Writes that came
     # before either of them still count.
-    if connection not in _marks:
+    mark = _marks.get(connection)
+    if mark is None:
         _statements.listen(connection)
         mark = _marks[connection] = Mark(connection)
         # Such a session commits also what others have written over the connection.
@@ -183,7 +184,8 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
     found = session.info.setdefault(_KEY, [])
     if connection not in found:
         found.append(connection)
-        if _marks[connection].wrote:  # by somebody else: no savepoint of this session undoes that
+        mark.sessions.add(session.hash_key)
+        if mark.wrote:  # by somebody else: no savepoint of this session undoes that
             for before in session.info.get(_BEFORE, {}).values():
                 before.add(connection)
 
@@ -228,7 +230,18 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
     session.info.get(_BEFORE, {}).pop(transaction, None)
     if transaction.parent is None:
         for connection in session.info.pop(_KEY, ()):
-            _marks.pop(connection, None)
+            _leave(session, connection)
+
+
+def _leave(session: Session, connection: Connection) -> None:
+    """Forget the connection, unless another session is in the same transaction of it."""
+    mark = _marks.pop(connection, None)
+    if mark is None:
+        return
+    is_of_it = session.hash_key in mark.sessions
+    mark.sessions.discard(session.hash_key)
+    if mark.sessions and (connection.in_transaction() or not is_of_it):
+        _marks[connection] = mark
 
 
 def _listen() -> None:

@@ -21,7 +21,7 @@ class Mark:
 
     __slots__ = (
         *("_changes", "_codes", "_driver", "_facts", "_is_gone", "_state"),
-        *("carries_emails", "had_written", "is_broken", "writes", "wrote"),
+        *("carries_emails", "had_written", "is_broken", "sessions", "writes", "wrote"),
     )
 
     def __init__(self, connection: Connection) -> None:
@@ -35,6 +35,8 @@ class Mark:
         """Whether a statement before the newest one surely wrote."""
         self.carries_emails = False
         """Whether the outbox has used the transaction."""
+        self.sessions = set[int]()
+        """The sessions that share the transaction, by their `hash_key`. Mostly it is one."""
         self._codes: set[int | str | None] = set()  # of the errors of its statements
         self._is_gone = False
         self._facts = facts_of(connection.dialect.name)

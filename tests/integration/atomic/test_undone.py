@@ -55,6 +55,32 @@ def test_so_is_one_with_an_email_behind_the_error(shop: Shop) -> None:
     stand(shop, 0)
 
 
+@pytest.mark.parametrize("ends", ["close", "commit"])
+def test_a_second_session_on_the_connection_that_ends_takes_nothing_from_the_first(
+    ends: str, shop: Shop
+) -> None:
+    with shop.engine.connect() as connection, Session(connection) as session:
+        place(shop, session)
+        with Session(connection) as second:
+            second.execute(sa.select(sa.func.count()).select_from(shop.orders))
+            getattr(second, ends)()
+        fail(shop, session)
+        refused(session)
+    stand(shop, 0)
+
+
+def test_nor_does_the_first_from_the_second(shop: Shop) -> None:
+    with shop.engine.connect() as connection, connection.begin():
+        with Session(connection) as first:
+            first.execute(sa.select(sa.func.count()).select_from(shop.orders))
+            session = Session(connection, join_transaction_mode="control_fully")
+            place(shop, session)
+        fail(shop, session)
+        refused(session)
+        session.close()
+    stand(shop, 0)
+
+
 class Translated(Exception):
     """An error of the app's own."""
 
