@@ -32,9 +32,13 @@ class Watching(Management):
             raise
         return health
 
-    def watch_again(self, health: Health) -> None:
-        """Have the next `watch` tell of this health once more, because nobody could be told."""
-        _turn(self._writer_runtime, healthy=not health.healthy)
+    def watch_again(self, health: Health | None) -> None:
+        """Have the next `watch` tell of this health once more, because nobody could be told.
+
+        With None, which `watch` returns where nothing has turned, it does nothing.
+        """
+        if health is not None:
+            _turn(self._writer_runtime, healthy=not health.healthy)
 
 
 def _has_turned(runtime: Runtime, health: Health) -> bool:

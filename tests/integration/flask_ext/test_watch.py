@@ -279,6 +279,11 @@ def test_if_it_cannot_print_the_command_tells_or_the_next_watch(
     assert (shop.outbox.watch(0) is None) is has_command
 
 
+def test_where_nothing_has_turned_nothing_is_told_again(shop: Shop) -> None:
+    shop.outbox.watch_again(shop.outbox.watch())
+    assert shop.outbox.watch() is None
+
+
 def test_if_a_receiver_ends_the_process_the_next_watch_tells_again(shop: Shop) -> None:
     def ends(app: Flask, **told: Any) -> NoReturn:
         raise SystemExit(3)
