@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, TypeAlias
@@ -24,7 +25,7 @@ from outbox.store.jobs.step import step
 from outbox.worker import jobs
 from tests.integration.dashboard.desk import Desk
 from tests.integration.store.jobs.work import now, written
-from tests.integration.store.locks import OURS, in_time, vanished
+from tests.integration.store.locks import OURS, PATIENCE, in_time, vanished
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
 
@@ -123,6 +124,24 @@ def test_a_verb_ends_soon_although_a_row_is_locked_and_does_its_work_later(
     with locks(shop) as session, pytest.raises(RowsLocked):
         in_time(lambda: act(shop), session)
     assert act(shop) == done
+
+
+LOCK = {
+    "postgresql": "LOCK TABLE outbox_suppression IN ACCESS EXCLUSIVE MODE",
+    "mariadb": "LOCK TABLES outbox_suppression WRITE",
+}
+
+
+def test_a_verb_ends_soon_although_a_whole_table_is_locked(shop: Shop) -> None:
+    with ThreadPoolExecutor(1) as pool, shop.engine.connect() as person:
+        person.exec_driver_sql(LOCK[shop.engine.dialect.name])
+        done = pool.submit(shop.outbox.suppress, BOB)
+        try:
+            with pytest.raises(RowsLocked):
+                done.result(PATIENCE)
+        finally:
+            person.invalidate()
+    assert shop.outbox.suppress(BOB)
 
 
 @pytest.mark.parametrize(
