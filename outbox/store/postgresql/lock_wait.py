@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from ..connection.psycopg.prepared_statements import unprepared
 
@@ -24,9 +24,15 @@ def bounded_quietly(connection: Connection, *, seconds: float) -> Iterator[None]
 
     An app may count the statements of a page, or write them into its log.
     """
-    driver: Any = connection.connection.dbapi_connection
-    with unprepared(connection), closing(driver.cursor()) as cursor:
-        cursor.execute(_statement(seconds))
+    dialect, driver = connection.dialect, connection.connection.dbapi_connection
+    assert driver is not None  # noqa: S101  (a connection that is lent is not detached)
+    errors = dialect.loaded_dbapi.Error
+    try:
+        with unprepared(connection), closing(driver.cursor()) as cursor:
+            cursor.execute(_statement(seconds))
+    except errors as error:
+        connection.exec_driver_sql("SELECT 1")  # SQLAlchemy finds out here if it is lost
+        raise DBAPIError.instance(None, None, error, errors, dialect=dialect) from error
     yield
 
 
