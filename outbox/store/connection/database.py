@@ -9,12 +9,11 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
 from math import inf
-from types import TracebackType
 from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy import Connection, Engine, Row, Table
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from ..encryption.cipher import Cipher
@@ -26,7 +25,7 @@ from ..schema.table_names import name_of
 from ..schema.tables import Tables
 from .drivers import in_memory
 from .endings import Audience, Ending, Nobody, noted
-from .error_codes import is_lock_timeout, is_transient, refuse_missing_tables
+from .error_codes import TablesNeeded, is_lock_timeout, is_transient, refuse_missing_tables
 from .facts import facts_of
 from .lending import isolated
 from .psycopg.prepared_statements import asked
@@ -88,7 +87,7 @@ class Database:
         self.audience = audience or Nobody()
         self.cipher = cipher or Cipher()
         self.tombstones = tombstones or Tombstones()
-        self.tables_needed = _TablesNeeded(self)
+        self.tables_needed = TablesNeeded(self.refuse_missing_tables)
         self._elsewhere = elsewhere
         self._shared = Shared(engine, patience) if in_memory(engine) else None
         self._turns: Turns | None = None
@@ -293,21 +292,3 @@ class Database:
     def _in_turn(self, turns: Turns, isolation: str) -> Iterator[Connection]:
         with turns, isolated(self.engine, isolation) as connection:
             yield connection
-
-
-class _TablesNeeded:
-    """Needs the tables. A class, because a generator would cost each enqueue and read more."""
-
-    __slots__ = ("_database",)
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        """Do nothing: only errors matter."""
-
-    def __exit__(
-        self, kind: object, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if isinstance(error, SQLAlchemyError):
-            self._database.refuse_missing_tables(error)

@@ -253,6 +253,22 @@ def refuse_missing_tables(error: BaseException, elsewhere: Callable[[], str | No
         raise MissingTables((elsewhere() if text == NO_TABLES else None) or text) from error
 
 
+class TablesNeeded:
+    """Has `refuse` see the errors of a block. A generator would cost each enqueue and read more."""
+
+    __slots__ = ("_refuse",)
+
+    def __init__(self, refuse: Callable[[BaseException], None]) -> None:
+        self._refuse = refuse
+
+    def __enter__(self) -> None:
+        """Do nothing: only errors matter."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, SQLAlchemyError):
+            self._refuse(error)
+
+
 def _lack(error: BaseException) -> str | None:
     original = error.orig if isinstance(error, StatementError) else error
     told, statement = str(original), str(getattr(error, "statement", ""))
