@@ -125,6 +125,9 @@ ROWS: tuple[Row, ...] = (
     Row(DATA | DOT, "4", Verdict.SUSPECT, unless=_OF_ONE, text=LIMIT),
     Row(DATA | DOT, "5", Verdict.SUSPECT, unless=_OF_ONE, text=LIMIT),
     Row(DATA | DOT, "5", Verdict.SUSPECT, text=EXCHANGE_THROTTLE),
+    # The client's own limit is nobody's behind an accepted recipient either: the rest try it alone.
+    Row(RCPT, "4", Verdict.NEXT, text=CLIENT_THROTTLE, after_accepted=True),
+    Row(RCPT, "5", Verdict.NEXT, text=CLIENT_THROTTLE, after_accepted=True),
     Row(RCPT, "4", Verdict.SUSPECT, text=CLIENT_THROTTLE),
     Row(RCPT, "5", Verdict.SUSPECT, text=CLIENT_THROTTLE),
     Row(MAIL, Event.LACKING, Verdict.LACKING),

@@ -109,6 +109,12 @@ _LATER = _text(r"\b(again|later|wait|retr(y|ied)|delay|defer|temporar|come back)
 _NAMES = _text(r"\S*[./@]\w\S*")
 
 
+def is_throttle(text: str) -> bool:
+    """Return whether a reply that halts an email asks for less: it names a limit on the client."""
+    words = words_of(text)
+    return bool(THROTTLE.search(words) or POLICY_QUOTA.search(words))
+
+
 def named_delay(text: str) -> float | None:
     """Return the seconds that a text names ("try again in 300 seconds"), at most a day."""
     found = _NAMED.search(text)

@@ -15,6 +15,7 @@ from ...domain.delivery.outcome import (
     ended_outcome,
     sent_outcome,
 )
+from ...domain.delivery.reply_words import is_throttle
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import (
     Phase,
@@ -121,8 +122,7 @@ class ResultFactory:
         suspected = out.suspected if out.unjudged is Unjudged.SUSPECT else None
         if suspected is None or _may_drop_all(out, suspected):
             return self._behind(out)
-        is_to_blame = bool(out.blamed_by) and suspected.verdict is Verdict.SUSPECT
-        whole = _with_put_off(out, blamed(suspected) if is_to_blame else suspected)
+        whole = _with_put_off(out, blamed(suspected) if _is_to_blame(out, suspected) else suspected)
         return self._result(out, self._outcome(out.email, whole), whole, out.server)
 
     def give_back(
@@ -235,6 +235,16 @@ _NO_REPLY = Reply(code=0)
 _UNLOGGED = Transaction(verdict=Verdict.HALT, phase=Phase.MAIL, reply=_NO_REPLY)
 """Stands for no transaction: a result with a HALT is not logged as an attempt."""
 _BEFORE_CONTENT = (Phase.MAIL, Phase.RCPT, Phase.DATA)
+
+
+def _is_to_blame(out: Outgoing, suspected: Transaction) -> bool:
+    """Return whether an email is charged for a halting reply: the server judged others afterwards.
+
+    It is not for a throttle. The limit's time may just have been over when the server took another.
+    """
+    if suspected.verdict is not Verdict.SUSPECT or not out.blamed_by:
+        return False
+    return not is_throttle(suspected.reply.text)
 
 
 def _may_drop_all(out: Outgoing, suspected: Transaction) -> bool:

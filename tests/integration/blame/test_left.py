@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.over_and_over, pytest.mark.databases("sqlite")]
 LIFETIME = 600.0
 DAY = 86_400.0
 FAST = "fast@shop.example"
-TOO_FAST = "450 4.7.0 rate limit exceeded"
+BUSY = "450 4.3.2 not now"
 
 
 def from_the_sender(number: int) -> EmailMessage:
@@ -34,7 +34,7 @@ def from_the_sender(number: int) -> EmailMessage:
 
 
 def halting() -> ClassServer:
-    made = ClassServer(Habit(phase=Phase.MAIL, answer=TOO_FAST))
+    made = ClassServer(Habit(phase=Phase.MAIL, answer=BUSY))
     made.refuses = lambda seen: seen.sender == FAST
     return made
 

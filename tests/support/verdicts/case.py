@@ -35,7 +35,7 @@ class TableRow(StrEnum):
     RCPT_REFUSED = "RCPT | 4xx / 5xx | that recipient: RETRY / FAIL"
     REFUSED_EARLY = "RCPT | 5xx, and then a 421 or closed | that recipient: FAIL; the rest later"
     THROTTLED_ALONE = "RCPT | a throttle text while another one is accepted | that recipient: RETRY"
-    TOO_MANY = "RCPT | 452, 552 or x.5.3 after an accepted RCPT | the rest: the next transaction"
+    TOO_MANY = "RCPT | 452, 552, x.5.3 or a client's limit after an accepted one | the rest: next"
     DATA_REFUSED = "DATA command | 4xx / 5xx | RETRY / FAIL, then RSET or close"
     OUT_OF_STEP = "any | 503, a 3xx out of place, garbage | RETRY on a new connection"
     LOST_EARLY = "before the final dot | closed, time-out | given back, uncharged"

@@ -17,6 +17,7 @@ from tests.support.verdicts.reverse_path import (
     GODADDY,
     MAIL,
     STALWART,
+    TOO_MANY,
     WILDDUCK,
 )
 
@@ -74,17 +75,19 @@ RCPT = (
     *(
         case(
             TableRow.TOO_MANY,
-            line[:3],
+            name,
             {"RCPT 2": line},
             **rows.DELIVERED,
             transactions=2,
             recipients=(rows.TAKEN,) * 3,
         )
-        for line in (
-            "452 4.5.3 too many recipients",
-            "552 5.5.3 too many recipients",
-            "450 4.5.3 too many recipients",
-            "550 5.5.3 too many recipients",
+        for name, line in (
+            ("452", "452 4.5.3 too many recipients"),
+            ("552", "552 5.5.3 too many recipients"),
+            ("450", "450 4.5.3 too many recipients"),
+            ("550", "550 5.5.3 too many recipients"),
+            ("Postfix's limit on a client", TOO_MANY),
+            ("GoDaddy's limit on a client", GODADDY),
         )
     ),
     rows.closing("RCPT", {"RCPT": CLOSING}, phase=AT.RCPT),

@@ -111,7 +111,12 @@ def test_a_limit_is_known_at_rcpt_whatever_the_code(text: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["452 4.5.3 Your message has too many recipients: our sending limits", "552 Too many per hour"],
+    [
+        "452 4.5.3 Your message has too many recipients: our sending limits",
+        "552 Too many per hour",
+        "450 4.7.1 Error: too many recipients from 192.0.2.1",
+        "550 5.1.1 <a@x.example> - 192.0.2.1 has sent to too many recipients this hour. IB607",
+    ],
 )
 def test_what_is_said_behind_an_accepted_recipient_is_about_their_number(line: str) -> None:
     assert judge(Phase.RCPT, reply(line), accepted=True).verdict is Verdict.NEXT
