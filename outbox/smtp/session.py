@@ -9,6 +9,7 @@ import time
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from ..domain.delivery.halt_reason import TOO_LONG
 from ..domain.delivery.reply_table import Event, judge
 from ..domain.delivery.transaction import Phase, Transaction
 from .command import command
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..domain.config.servers import ServerSettings
-
-TOO_LONG = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
-"""The text of the reply's stand-in when the event is TOO_LONG."""
 
 _RSET = command("RSET")
 

@@ -52,7 +52,8 @@ def log_crowded(server: str, cause: str) -> None:
     values = {"event": "server_crowded", "server": server, "cause": cause}
     text = (
         "outbox: server %s refused a further connection (%s) and takes emails over the others: if"
-        ' it allows fewer than the workers have slots, set its "connections" in OUTBOX_SERVERS'
+        ' it allows fewer at once than the workers have slots, set its "connections" in'
+        " OUTBOX_SERVERS"
     )
     harmless_log.warning(text, server, cause, extra={"outbox": values})
 

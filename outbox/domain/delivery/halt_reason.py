@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .reply_words import CONNECTIONS, POLICY_QUOTA, THROTTLE, words_of
+from .reply_words import CONNECTIONS, is_throttle, words_of
 from .transaction import Phase, Reply
 
 UNVERIFIED = "the server's certificate does not verify"
@@ -15,6 +15,8 @@ CERTIFICATE_REMEDY = (
 )
 """What a person can do about it."""
 
+TOO_LONG = "the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT"
+"""The words where an email's whole transaction took too long."""
 
 _SINCE = "; since then "
 
@@ -57,7 +59,20 @@ def refuses_connections(reason: str) -> bool:
     return reason.startswith(f"{Phase.GREETING}: 4") or bool(CONNECTIONS.search(words_of(reason)))
 
 
+def leaves_doubt(reason: str) -> bool:
+    """Return whether a content left, and no reply tells what became of it: its email is in doubt.
+
+    A refusal by 4xx or 5xx is such a reply.
+    """
+    phase, _, words = reason.partition(": ")
+    return phase == Phase.DOT and not words.startswith(("4", "5"))
+
+
+def takes_too_long(reason: str) -> bool:
+    """Return whether an email took too long as a whole. The first that did so was charged."""
+    return reason.partition(": ")[2].startswith(f"0 {TOO_LONG}")
+
+
 def throttles(reason: str) -> bool:
     """Return whether the server wants fewer emails in a time."""
-    words = words_of(reason)
-    return bool(THROTTLE.search(words) or POLICY_QUOTA.search(words))
+    return is_throttle(reason)

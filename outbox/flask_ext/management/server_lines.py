@@ -9,8 +9,10 @@ from ...domain.delivery.breaker_timing import BreakerState
 from ...domain.delivery.halt_reason import (
     CERTIFICATE_REMEDY,
     is_unverified,
+    leaves_doubt,
     refuses_connections,
     refuses_login,
+    takes_too_long,
     throttles,
 )
 from ...store.report_records import ServerStatus
@@ -44,9 +46,18 @@ _THROTTLED = (
 )
 _CROWDED = (
     "no email is lost or charged, and it is tried again by itself; if it takes fewer connections"
-    ' than your workers have slots, set its "connections" in OUTBOX_SERVERS'
+    ' at once than your workers have slots, set its "connections" in OUTBOX_SERVERS; if it limits'
+    " connections in a time, set none: a cap ends each with its batch"
 )
 _AWAY = "no email is lost or charged, and it is tried again by itself"
+_DOUBT = (
+    "each email whose content it did not answer may have gone out: it is in doubt, and its attempt"
+    " counts; the others are not charged; it is tried again by itself"
+)
+_SLOW = (
+    "the email that took so long first is charged an attempt, and none is lost; it is tried again"
+    " by itself"
+)
 
 
 def _remedy(server: ServerStatus) -> str:
@@ -59,6 +70,10 @@ def _remedy(server: ServerStatus) -> str:
         return f" ({_LOGIN if refuses_login(server.reason) else _PERSON})"
     if refuses_connections(server.reason):
         return f" ({_CROWDED})"
+    if leaves_doubt(server.reason):
+        return f" ({_DOUBT})"
+    if takes_too_long(server.reason):
+        return f" ({_SLOW})"
     return f" ({_THROTTLED if throttles(server.reason) else _AWAY})"
 
 

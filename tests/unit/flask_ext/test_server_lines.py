@@ -81,3 +81,38 @@ def test_another_failure_names_neither(reason: str) -> None:
     told = line(reason)
     assert RATE not in told
     assert CONNECTIONS not in told
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "dot: 0 the server closed the connection",
+        "dot: 0 no whole reply within its deadline",
+        "dot: 0 no reply yet",
+        "dot: 354 go on",
+    ],
+)
+def test_emails_in_doubt_are_told_and_that_each_is_charged(reason: str) -> None:
+    told = line(reason)
+    assert "may have gone out: it is in doubt, and its attempt counts" in told
+    assert "no email is lost or charged" not in told
+    assert AGAIN in told
+
+
+@pytest.mark.parametrize("reason", ["dot: 421 4.3.2 closing", "data: 0 the server closed"])
+def test_a_reply_and_a_connection_lost_before_the_content_leave_no_doubt(reason: str) -> None:
+    assert "no email is lost or charged" in line(reason)
+    assert "in doubt" not in line(reason)
+
+
+def test_who_took_too_long_is_told_to_be_charged() -> None:
+    told = line("data: 0 the transaction took longer than OUTBOX_TRANSACTION_TIMEOUT")
+    assert "the email that took so long first is charged an attempt, and none is lost" in told
+    assert "no email is lost or charged" not in told
+
+
+def test_a_limit_on_connections_names_both_causes() -> None:
+    """Postfix says the same of connections at once and of those in a time. A cap opens more."""
+    told = line("greeting: 421 4.7.0 mx.example Error: too many connections from 192.0.2.7")
+    assert CONNECTIONS in told
+    assert "if it limits connections in a time, set none: a cap ends each with its batch" in told
