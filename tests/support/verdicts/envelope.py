@@ -156,14 +156,14 @@ RCPT = (
         rows.throttled(name, {"RCPT": line}, phase=AT.RCPT)
         for name, line in (("Stalwart", STALWART), ("WildDuck", WILDDUCK), ("GoDaddy", GODADDY))
     ),
-    rows.throttled(
+    rows.too_fast(
         "both recipients",
         {"RCPT": GMAIL, "RCPT 2": GMAIL},
         phase=AT.RCPT,
         reply=GMAIL,
         recipients=(WAITS, WAITS),
     ),
-    rows.throttled(
+    rows.too_fast(
         "at RCPT, and closed",
         {"RCPT": GMAIL, "RCPT 2": hang_up},
         phase=AT.RCPT,

@@ -69,7 +69,7 @@ MAIL: tuple[Case, ...] = (
     mail_system("452 without an enhanced code", {"MAIL": EXIM}),
     rows.throttled("SES at MAIL", {"MAIL": SES}, phase=AT.MAIL),
     rows.throttled("SES at the dot", {".": SES}, phase=AT.DOT),
-    rows.throttled("Gmail at RCPT", {"RCPT": GMAIL}, phase=AT.RCPT),
+    rows.too_fast("Gmail at RCPT", {"RCPT": GMAIL}, phase=AT.RCPT),
     rows.throttled("4xx at MAIL", {"MAIL": "451 4.4.5 too fast"}, phase=AT.MAIL),
     rows.throttled("Postfix at MAIL", {"MAIL": TOO_MUCH}, phase=AT.MAIL),
     rows.throttled("Postfix at RCPT", {"RCPT": TOO_MANY}, phase=AT.RCPT),

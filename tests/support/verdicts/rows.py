@@ -33,7 +33,8 @@ closing = partial(case, TableRow.CLOSING, verdict=Verdict.SUSPECT)
 login_wanted = partial(case, TableRow.LOGIN_WANTED, verdict=Verdict.SUSPECT)
 out_of_step = partial(case, TableRow.OUT_OF_STEP, verdict=Verdict.RETRY, following=Following.NEW)
 lost_early = partial(case, TableRow.LOST_EARLY, verdict=Verdict.UNSENT)
-throttled = partial(case, TableRow.THROTTLED, verdict=Verdict.SUSPECT)
+throttled = partial(case, TableRow.THROTTLED, verdict=Verdict.SUSPECT, attempts=0, delay=5.0)
+too_fast = partial(case, TableRow.TOO_FAST, verdict=Verdict.SUSPECT)
 rcpt_refused = partial(case, TableRow.RCPT_REFUSED, phase=AT.RCPT)
 refused_early = partial(
     case, TableRow.REFUSED_EARLY, attempts=0, crashes=0, delay=30.0, following=Following.NEW
