@@ -24,9 +24,15 @@ def basic_auth(users: Mapping[str, tuple[str, Role]]) -> Access:
 
     `users` has each user's hashed password and role by name: `{"ada": (hash, Role.ACT)}`. Make the
     hash with `werkzeug.security.generate_password_hash`. Use it over HTTPS only, because a browser
-    sends the password with each request. Raises ConfigurationError for what is no such hash.
+    sends the password with each request. Raises ConfigurationError for what is no such pair.
     """
-    for name, (hashed, _) in users.items():
+    for name, entry in users.items():
+        match entry:
+            case str(hashed), Role():
+                pass
+            case _:  # an app's own mistake, which no type checker has told
+                told = f"the user {name!r} needs a hash and a role"
+                raise ConfigurationError(f"{told}: {{{name!r}: (hash, Role.ACT)}}")
         if not hashed.startswith(_METHODS) or hashed.count("$") != 2:
             told = f"the password of {name!r} is not hashed"
             raise ConfigurationError(f"{told}: use werkzeug.security.generate_password_hash")

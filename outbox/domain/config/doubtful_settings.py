@@ -47,6 +47,9 @@ _WORDS = {word: name for name, words in _OTHER_WORDS.items() for word in words}
 _CLOSE = 0.8
 """How alike two keys are, from 0 to 1, if one is most likely a misspelling of the other."""
 
+_OURS = frozenset(field.name.upper() for field in dataclasses.fields(Settings))
+"""The keys of the outbox, without their prefix."""
+
 _TLS_PORTS, _CLEAR_PORTS = (465,), (25, 587)
 
 
@@ -61,11 +64,10 @@ def doubtful(
 
 
 def _not_read(config: Mapping[str, Any]) -> Iterator[str]:
-    ours = {PREFIX + field.name.upper() for field in dataclasses.fields(Settings)}
     for key, value in config.items():
         if value is None or value == "":
             continue
-        meant = key.upper() if key.upper() in ours else _meant(key.upper())
+        meant = _ours(key.upper()) or _meant(key.upper())
         if meant is None or meant == key or config.get(meant) is not None:
             continue
         # What the list of servers has is not read from MAIL_ keys.
@@ -73,6 +75,20 @@ def _not_read(config: Mapping[str, Any]) -> Iterator[str]:
             continue
         capitals = ": keys are in capitals" if key.upper() == meant else ""
         yield f"{key} is not read; did you mean {meant}?{capitals}"
+
+
+def _ours(key: str) -> str | None:
+    """Return the outbox's key that this one, in capitals, is or stands for.
+
+    Its prefix is misspelt, or has another one before it. Its name is exact, and the first letter:
+    an app may have keys that are a little like ours.
+    """
+    before, separator, name = key.rpartition(PREFIX)
+    if separator and before[-1:] in ("", "_") and name in _OURS:
+        return PREFIX + name
+    prefix, _, name = key.partition("_")
+    is_alike = get_close_matches(prefix, [PREFIX.rstrip("_")], cutoff=_CLOSE)
+    return PREFIX + name if is_alike and prefix[0] == PREFIX[0] and name in _OURS else None
 
 
 def _meant(key: str) -> str | None:

@@ -41,6 +41,22 @@ def refuses_login(reason: str) -> bool:
     return reason.startswith(Phase.AUTH)
 
 
+def lacks_login(reason: str) -> bool:
+    """Return whether no login could be tried: the server offers none, or only in clear."""
+    words = reason.removeprefix(f"{Phase.AUTH}: 0 ")
+    return words != reason and "not ASCII" not in words
+
+
+def lacks_starttls(reason: str) -> bool:
+    """Return whether the server does not offer STARTTLS: the words are smtplib's."""
+    return reason.startswith(f"{Phase.STARTTLS}: 0 STARTTLS extension not supported")
+
+
+def begins_in_clear(reason: str) -> bool:
+    """Return whether a server that was to speak TLS at once does not: OpenSSL says so."""
+    return reason.startswith(f"{Phase.CONNECT}: 0 ") and "WRONG_VERSION_NUMBER" in reason
+
+
 def is_unverified(reason: str) -> bool:
     """Return whether the server's certificate does not verify."""
     return reason.partition(": ")[2].startswith(f"0 {UNVERIFIED}")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from ...domain.counted import counted
 from ...domain.delivery.breaker_timing import BreakerState
 from ...domain.delivery.halt_reason import (
     CERTIFICATE_REMEDY,
+    begins_in_clear,
     is_unverified,
+    lacks_login,
+    lacks_starttls,
     leaves_doubt,
     refuses_connections,
     refuses_login,
@@ -39,6 +43,20 @@ def server_line(server: ServerStatus) -> str:
 
 
 _LOGIN = "mend its user name or password, and restart the workers: they try it at once"
+_NO_LOGIN = (
+    "set MAIL_USE_TLS (use_tls) or MAIL_USE_SSL (use_ssl), and the port for logins, mostly 587 or"
+    " 465; or leave the user name and the password out, if it wants none; then restart the workers:"
+    " they try it at once"
+)
+_NO_STARTTLS = (
+    "it offers no STARTTLS on this port: set the port that does, mostly 587, and restart the"
+    " workers; no email is lost or charged"
+)
+_IN_CLEAR = (
+    "it begins in clear on this port: set MAIL_USE_TLS (use_tls), which is STARTTLS, and not"
+    " MAIL_USE_SSL (use_ssl), or the port for that, mostly 465, and restart the workers; no email"
+    " is lost or charged"
+)
 _PERSON = "see to it; it is tried again by itself"
 _THROTTLED = (
     "it throttles: no email is lost or charged, and it is tried again by itself; lower its rate"
@@ -60,21 +78,30 @@ _SLOW = (
 )
 
 
+_ALERTS: tuple[tuple[Callable[[str], bool], str], ...] = (
+    (is_unverified, CERTIFICATE_REMEDY),
+    (lacks_login, _NO_LOGIN),
+    (refuses_login, _LOGIN),
+)
+_HALTS: tuple[tuple[Callable[[str], bool], str], ...] = (
+    (is_unverified, CERTIFICATE_REMEDY),
+    (lacks_starttls, _NO_STARTTLS),
+    (begins_in_clear, _IN_CLEAR),
+    (refuses_connections, _CROWDED),
+    (leaves_doubt, _DOUBT),
+    (takes_too_long, _SLOW),
+    (throttles, _THROTTLED),
+)
+"""What a server's reason is about, and what to do then. The first that fits counts."""
+
+
 def _remedy(server: ServerStatus) -> str:
     """Return what to do about a halted server, behind its own words."""
     if not server.configured:
         return ""
-    if is_unverified(server.reason):
-        return f" ({CERTIFICATE_REMEDY})"
-    if server.alert:
-        return f" ({_LOGIN if refuses_login(server.reason) else _PERSON})"
-    if refuses_connections(server.reason):
-        return f" ({_CROWDED})"
-    if leaves_doubt(server.reason):
-        return f" ({_DOUBT})"
-    if takes_too_long(server.reason):
-        return f" ({_SLOW})"
-    return f" ({_THROTTLED if throttles(server.reason) else _AWAY})"
+    remedies, otherwise = (_ALERTS, _PERSON) if server.alert else (_HALTS, _AWAY)
+    fitting = (remedy for fits, remedy in remedies if fits(server.reason))
+    return f" ({next(fitting, otherwise)})"
 
 
 def _second(moment: datetime) -> str:

@@ -111,7 +111,7 @@ def ask(app: Celery, question: Callable[[Connection], Result]) -> Result:
                 refusal, fault = NoAnswer, "cannot be asked"
                 found.append(question(connection))
         except Exception as error:  # noqa: BLE001  (any broker, any error)
-            text = f"the broker {broker_name(app)} {fault} ({type(error).__name__})"
+            text = f"the broker {broker_name(app)} {fault} ({_kind(app, error)})"
             failed.append(refusal(text))
 
     # In a thread, which is left behind: some waits of a broker's client never end.
@@ -127,6 +127,17 @@ def ask(app: Celery, question: Callable[[Connection], Result]) -> Result:
     if not found:
         raise Unreachable(f"the broker {broker_name(app)} did not answer within {PATIENCE:.0f} s")
     return found[0]
+
+
+def _kind(app: Celery, error: Exception) -> str:
+    """Return what kind of error it is; for an unknown scheme, for which kombu raises a KeyError.
+
+    Nothing else of the URL is told: it may hold a password.
+    """
+    scheme, separator, _ = str(app.conf.broker_write_url).partition("://")
+    if isinstance(error, KeyError) and separator and scheme.isalpha():
+        return f"Celery knows no broker with the scheme {scheme}://"
+    return type(error).__name__
 
 
 def _inspect(app: Celery, connection: Connection, **limits: Any) -> Any:

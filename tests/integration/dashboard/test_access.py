@@ -199,6 +199,10 @@ def test_basic_auth_asks_for_a_password_and_knows_whose_it_is(shops: Shops) -> N
     assert client.get("/outbox/messages", headers=basic("bob", "wrong")).status_code == 401
     with pytest.raises(ConfigurationError, match="the password of 'ada' is not hashed"):
         basic_auth({"ada": ("clear", Role.ACT)})
+    for entry in (hashed, (hashed,), (hashed, "act"), (Role.ACT, hashed), None):
+        with pytest.raises(ConfigurationError, match="'ada' needs a hash and a role") as told:
+            basic_auth({"ada": entry})  # type: ignore[dict-item]
+        assert hashed not in str(told.value)
 
 
 def test_a_name_that_nobody_has_is_compared_as_slowly_as_a_users(

@@ -38,6 +38,11 @@ def told(**config: Any) -> list[str]:
         ("mail_server", "MAIL_SERVER"),
         ("outbox_slots", "OUTBOX_SLOTS"),
         ("MAIL_SUPPRESS", "MAIL_SUPPRESS_SEND"),
+        ("OUBOX_LEASE", "OUTBOX_LEASE"),
+        ("OUTOBX_LEASE", "OUTBOX_LEASE"),
+        ("OUTBOXS_MAX_ATTEMPTS", "OUTBOX_MAX_ATTEMPTS"),
+        ("MAIL_OUTBOX_RATE", "OUTBOX_RATE"),
+        ("flask_outbox_rate", "OUTBOX_RATE"),
     ],
 )
 def test_a_key_that_is_almost_one_is_told_with_the_right_one(key: str, meant: str) -> None:
@@ -57,6 +62,11 @@ def test_keys_of_the_app_and_of_other_extensions_are_not_told() -> None:
         MAILGUN_KEY="x",
         EMAIL_TEMPLATES="x",
         SMTP_ALLOWED="x",
+        INBOX_RATE="x",
+        MAILBOX_LEASE="x",
+        OUTBOXY_COLOUR="x",
+        SHOP_RATE="x",
+        MYOUTBOX_RATE="x",
         MAIL="x",
         HOST="x",
         slots=5,

@@ -13,10 +13,11 @@ from outbox.store.report_records import ServerStatus
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CONNECTIONS = 'set its "connections" in OUTBOX_SERVERS'
 RATE = "lower its rate"
+PASSWORD = "mend its user name or password, and restart the workers"
 AGAIN = "it is tried again by itself"
 
 
-def line(reason: str) -> str:
+def line(reason: str, *, alert: bool = False) -> str:
     return server_line(
         ServerStatus(
             server="mx.example:25",
@@ -24,7 +25,7 @@ def line(reason: str) -> str:
             failures=3,
             since=MOMENT,
             next_probe=MOMENT,
-            alert=False,
+            alert=alert,
             reason=reason,
             batches_allowed=None,
             connections=0,
@@ -116,3 +117,49 @@ def test_a_limit_on_connections_names_both_causes() -> None:
     told = line("greeting: 421 4.7.0 mx.example Error: too many connections from 192.0.2.7")
     assert CONNECTIONS in told
     assert "if it limits connections in a time, set none: a cap ends each with its batch" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the server does not offer AUTH",
+        "the server offers no AUTH mechanism we know",
+        "credentials are not sent over an unencrypted connection",
+    ],
+)
+def test_a_login_that_is_not_to_be_had_blames_no_password(text: str) -> None:
+    told = line(f"auth: 0 {text}", alert=True)
+    assert "(set MAIL_USE_TLS (use_tls) or MAIL_USE_SSL (use_ssl), and the port" in told
+    assert "leave the user name and the password out" in told
+    assert PASSWORD not in told
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "auth: 535 5.7.8 (the server's words are not kept: they may repeat the credentials)",
+        "auth: 0 credentials that are not ASCII cannot be sent",
+    ],
+)
+def test_a_login_that_is_refused_asks_for_a_user_name_or_password(reason: str) -> None:
+    assert PASSWORD in line(reason, alert=True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (
+            "starttls: 0 STARTTLS extension not supported by server.",
+            "it offers no STARTTLS on this port: set the port that does, mostly 587",
+        ),
+        (
+            "connect: 0 SSLError: [SSL: WRONG_VERSION_NUMBER] wrong version number",
+            "it begins in clear on this port: set MAIL_USE_TLS (use_tls), which is STARTTLS",
+        ),
+    ],
+)
+def test_a_port_that_speaks_another_tls_names_the_setting(reason: str, words: str) -> None:
+    told = line(reason)
+    assert words in told
+    assert "no email is lost or charged" in told
+    assert "restart the workers" in told

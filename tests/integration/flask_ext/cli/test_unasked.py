@@ -84,6 +84,16 @@ def test_check_fails_on_a_broker_that_is_away_and_keeps_its_password(
     assert "ter2" not in output
 
 
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("scheme", ["reddis", "http"])
+def test_check_names_a_scheme_that_no_broker_has(shop: Shop, scheme: str) -> None:
+    shop.app.extensions["celery"] = celery(f"{scheme}://:hunter2@127.0.0.1:1/0")
+    output = runner(shop)("check", code=1).output
+    assert f"cannot be reached (Celery knows no broker with the scheme {scheme}://)" in output
+    assert "KeyError" not in output
+    assert "hunter2" not in output
+
+
 def test_a_broker_that_is_reached_and_refuses_the_question_is_a_warning(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
