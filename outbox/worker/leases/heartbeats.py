@@ -36,12 +36,17 @@ class Heartbeats:
         term: Callable[[], float],
         clock: Callable[[], float],
         pace: Callable[[], threading.Event] = threading.Event,
+        tells: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """`term` returns a lease's seconds, and `pace` makes what the thread waits on."""
+        """`term` returns a lease's seconds, and `pace` makes what the thread waits on.
+
+        `tells` returns whether the log is to be told of this error now.
+        """
         self._database = database
         self._term = term
         self._clock = clock
         self._pace = pace
+        self._tells = tells
         self.after_fork()
 
     def after_fork(self) -> None:
@@ -139,8 +144,9 @@ class Heartbeats:
             renewal = lease.renew(self._database(), tokens, lease_seconds=self._term())
         except Exception as error:  # noqa: BLE001  (the batches are still at work)
             # The database is away. Keep trying: past the deadline the fence stops the sending.
-            what = counted(len(tokens), "lease was", "leases were")
-            harmless_log.warning("outbox: %s not renewed (%s)", what, describe(error))
+            if self._tells(why := describe(error)):
+                what = counted(len(tokens), "lease was", "leases were")
+                harmless_log.warning("outbox: %s not renewed (%s)", what, why)
         else:
             self._note(hearts, renewal, sent)
         finally:

@@ -19,7 +19,6 @@ from sqlalchemy import Engine
 from ...domain.config.routing import Routes
 from ...domain.config.servers import ServerSettings
 from ...domain.config.settings import Settings
-from ...domain.counted import counted
 from ...domain.delivery.reach import Reach
 from ...domain.errors import ConfigurationError
 from ...domain.fleet import ProcessId
@@ -50,6 +49,7 @@ from .kept_threads import KeptThreads, wait_at_end
 from .last_tasks import LastTasks
 from .nudge import GAP, Nudge
 from .own_process import own_process
+from .retry_writes import TOLD_EVERY
 from .slots import Slots
 from .steady_clock import steady
 from .unended import Unended
@@ -109,7 +109,10 @@ class Runtime:
         self.job_pace = JobPace()
         self.nudge = Nudge(self.publish_sweep, gap=GAP)
         self.heartbeats = Heartbeats(
-            lambda: self.database, term=lambda: self.settings.lease, clock=lambda: self.clock()
+            lambda: self.database,
+            term=lambda: self.settings.lease,
+            clock=lambda: self.clock(),
+            tells=lambda what: self.seldom.is_due(f"leases: {what}", TOLD_EVERY),
         )
         self.recorder = Recorder(
             lambda changes: advance_together(self.database, changes, worker=self.worker)
@@ -217,9 +220,8 @@ class Runtime:
 
         kept = (late, unrecorded, self.unended)
         if not wait_at_end(kept, is_asked=is_asked, is_away=is_away):
-            count = unrecorded.count + late.count
-            left = counted(count, "result is", "results are") if count else "the end of a batch is"
-            harmless_log.warning("outbox: the process ends, and %s not recorded", left)
+            lost = unrecorded.lost_line(late.count)
+            harmless_log.warning("outbox: the process ends, and %s", lost)
 
     def disconnect(self) -> None:
         """Close the connection to the broker, and the SMTP connections that no batch is using."""

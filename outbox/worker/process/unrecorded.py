@@ -16,6 +16,7 @@ from time import monotonic
 from uuid import UUID
 
 from ...domain.counted import counted
+from ...domain.delivery.transaction import NOBODY
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
 from ...store.control.lease import put_off_rescue
@@ -111,8 +112,23 @@ class Unrecorded:
 
     @property
     def count(self) -> int:
-        """How many results wait to be written."""
+        """How many results wait to be written, also those of emails that were not sent."""
         return sum(len(kept.results) for kept in self._kept.copy())
+
+    def lost_line(self, late: int) -> str:
+        """Return what is lost if the process ends now; so many `late` replies are, too.
+
+        An email that was not sent is told apart: it comes into doubt only if its window is open.
+        """
+        kept = [entry for one in self._kept.copy() for entry in one.results.copy()]
+        unsent = sum(entry.verdict in NOBODY for entry in kept)
+        results, parts = len(kept) - unsent + late, list[str]()
+        if results:
+            parts.append(f"{counted(results, 'result is', 'results are')} not recorded")
+        if unsent:
+            told = counted(unsent, "unsent email is", "unsent emails are")
+            parts.append(f"{told} not given back")
+        return ", and ".join(parts) or "the end of a batch is not recorded"
 
     def _give_back(self, token: UUID, kept: _Kept) -> None:
         def write() -> None:

@@ -103,3 +103,9 @@ def test_the_rest_is_given_back_after_an_error_that_may_be_an_outage(
     assert kept.wait(PATIENCE)
     assert [shop.status(i) for i in ids] == [SENT, PENDING]
     assert shop.count(shop.tables.lease) == 0
+
+
+def test_a_process_tells_once_a_minute_that_leases_are_not_renewed(shop: Shop) -> None:
+    tells = shop.runtime.heartbeats._tells
+    assert [tells("OperationalError 1290") for _ in range(3)] == [True, False, False]
+    assert tells("OperationalError 2006")

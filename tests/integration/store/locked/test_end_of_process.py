@@ -11,12 +11,14 @@ from celery.signals import worker_process_shutdown
 from sqlalchemy.orm import Session
 
 from outbox import Status
+from outbox.domain.delivery.outcome import Outcome
+from outbox.domain.delivery.transaction import Reply, Verdict
 from outbox.worker.drain import drain
 from outbox.worker.process import kept_threads
 from outbox.worker.process.runtime import RECYCLED
 from tests.integration.store.locks import PATIENCE, hold
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.shop import Shop, Shops, sent
+from tests.support.shop.shop import Shop, Shops, addresses, entry, sent
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
@@ -87,6 +89,24 @@ def test_the_last_line_counts_a_late_reply_too_and_no_result_where_there_is_none
         shop.runtime.wait_for_writes()
         is_over.set()
     assert f"ends, and {told} not recorded" in caplog.text
+
+
+def test_the_last_line_tells_results_from_emails_that_were_not_sent(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A window that did not open leaves as many results of emails that nobody has sent."""
+    first, second = (shop.enqueue(address).id for address in addresses(2))
+    token = shop.sending(first).token
+    unsent = entry(second, Outcome(status=Status.PENDING, reply=Reply(code=0)), Verdict.HALT)
+    with shop.session() as person:
+        hold(shop, person, first)
+        hold(shop, person, second)
+        shop.runtime.unrecorded.keep(token, [sent(first), unsent])
+        shop.runtime.wait_for_writes()
+        person.rollback()
+    told = "ends, and 1 result is not recorded, and 1 unsent email is not given back"
+    assert told in caplog.text
+    assert shop.runtime.unrecorded.wait(PATIENCE)
 
 
 @pytest.mark.parametrize("is_command", [True, False], ids=["the command", "in a process"])

@@ -95,6 +95,25 @@ def test_an_absent_database_moves_no_deadline_and_is_asked_again(
     assert "UPDATE" not in caplog.text
 
 
+def test_the_log_is_told_of_an_error_as_often_as_the_process_tells_of_it(
+    process: Process, heart: Heartbeat, table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A read-only database refuses each renewal, of each batch."""
+    asked = list[str]()
+
+    def tells(what: str) -> bool:
+        asked.append(what)
+        return len(asked) == 1
+
+    process.hearts._tells = tells
+    table.answers = [away, away]
+    process.pulse()
+    process.pulse()
+    assert caplog.text.count("not renewed") == 1
+    assert len(asked) == 2
+    assert heart.holds()
+
+
 def test_a_lease_that_somebody_holds_moves_no_deadline_and_is_asked_for_again(
     process: Process, heart: Heartbeat, clock: Clock, table: Table
 ) -> None:
