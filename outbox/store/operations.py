@@ -215,6 +215,7 @@ class Backend:
     # `flask outbox check`
     lacking_privileges: Callable[[Connection, Sequence[str], str | None], list[str]] | None = None
     elsewhere: Callable[[Connection, str], str | None] | None = None  # of a missing table's name
+    session_errors: Callable[[Connection], list[str]] | None = None
     read_only_errors: Callable[[Connection], list[str]] | None = None
     refusals: Callable[[Connection], list[str]] | None = None
     durability_warnings: Callable[[Connection], list[str]] | None = None

@@ -67,15 +67,17 @@ def _current() -> list[Finding]:
 
 def examine(runtime: Runtime) -> list[Finding]:
     """Return the findings on settings, database, Celery and its workers."""
-    first = [
+    found = [
         *settings_findings(runtime),
         *(error(text, Code.BYPASS) for text in ways_round(runtime.app)),
         *file_findings(runtime),
         *database_findings(runtime),
     ]
+    if any(one.code is Code.SESSION for one in found):
+        return found  # no table can be read
     with bounded_reads(runtime.database):  # if a table is locked, the findings above tell
         return [
-            *first,
+            *found,
             *migration_findings(runtime),
             *instance_findings(runtime),
             *crashing_findings(runtime),

@@ -81,7 +81,7 @@ def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
             found = _examined(runtime, limit, ask=ask).health
             lacking = lacking_privileges(runtime.database)
         return replace(found, warnings=(*lacking, *found.warnings))
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, NotImplementedError) as error:  # psycopg's, of a style of dates
         return Health(healthy=False, limit=limit, problems=_faults(runtime, error))
 
 
@@ -251,7 +251,7 @@ def _line(finding: Finding) -> HealthLine:
     return HealthLine(text=finding.text, code=finding.code)
 
 
-def _faults(runtime: Runtime, failure: SQLAlchemyError) -> tuple[str, ...]:
+def _faults(runtime: Runtime, failure: Exception) -> tuple[str, ...]:
     """Return what is wrong with the database that has failed so."""
     if is_lock_timeout(failure):  # what follows would wait as long again
         line = database_line(runtime.database.engine, failure)

@@ -248,12 +248,12 @@ class Database:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Open a transaction that commits at the end of the block."""
+    def transaction(self, patience: float | None = None) -> Iterator[Connection]:
+        """Open a transaction that commits at the end; SQLite may have another `patience`."""
         isolation = "AUTOCOMMIT" if self.facts.one_writer else "READ COMMITTED"
         with self._lent(isolation) as connection, connection.begin(), asked(connection):
             if self.facts.one_writer:
-                begin_immediate(connection, self.patience)
+                begin_immediate(connection, patience or self.patience)
             yield connection
 
     def refuse_missing_tables(self, error: BaseException) -> None:

@@ -80,6 +80,8 @@ class Failure(Enum):
     STATEMENT_MODE = auto()  # a pool before it allows no transaction of several statements
     PRIVILEGE = auto()  # the role lacks one, and no row is at fault
     LOCKED = auto()  # others hold a lock for longer than a statement waits for it
+    READ_ONLY = auto()  # it takes no writes: a standby, a replica, or a setting
+    NO_ROOM = auto()  # its disk is full
     NO_CONNECTION = auto()  # none of these, as far as is known
     OTHER = auto()
 
@@ -100,6 +102,16 @@ _FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
     ),
     (Failure.FULL, frozenset({"53300", 1040, 1203}), r"too many clients|connection slots"),
     (Failure.LOCKED, _LOCK_TIMEOUT, r"due to lock timeout"),
+    (
+        Failure.READ_ONLY,
+        frozenset({"25006", 1290, 1792, 1836, "SQLITE_READONLY"}),
+        r"read-only transaction|readonly database",
+    ),
+    (
+        Failure.NO_ROOM,
+        frozenset({"53100", 1021, 1114, "SQLITE_FULL"}),
+        r"No space left on device|disk is full",
+    ),
 )
 """By failure: the codes, and the driver's words. psycopg has no code for a refused connection."""
 

@@ -13,6 +13,12 @@ _STATEMENTS = (
     " is sent. Set it to MIXED or ROW"
 )
 
+_BREAKING = frozenset({"ORACLE", "EMPTY_STRING_IS_NULL"})
+_MODES = (
+    "sql_mode has {modes}, with which MariaDB refuses the outbox's statements (errors 1064 and"
+    " 1048): take that out of the server's sql_mode, or set another one for this engine's sessions"
+)
+
 _READ_ONLY = "SELECT @@global.read_only, @@global.innodb_read_only"
 _REPLICA = (
     "plain reads go to a replica, or to a server that is read-only: workers see old figures and no"
@@ -31,6 +37,13 @@ def identity(connection: Connection) -> Hashable:
     if told is None or not told[1].strip("0-"):  # without Galera it is empty or zeros
         return own
     return ("galera", told[1], own[-1])
+
+
+def session_errors(connection: Connection) -> list[str]:
+    """Return a line if the session has a mode of SQL in which our statements mean another thing."""
+    shown = str(connection.exec_driver_sql("SELECT @@SESSION.sql_mode").scalar())
+    found = sorted(_BREAKING.intersection(shown.split(",")))
+    return [_MODES.format(modes=" and ".join(found))] if found else []
 
 
 def refusals(connection: Connection) -> list[str]:

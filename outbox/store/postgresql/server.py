@@ -47,6 +47,11 @@ _SOURCES = {
 }
 """By pg_settings.source: where the setting stands, and what takes it away."""
 
+_DATE_STYLE = (
+    "DateStyle is {style} in this engine's sessions, and psycopg reads no moments in that: set it"
+    " to ISO (ALTER ROLE … SET datestyle = ISO, or for the database, or in the engine's options)"
+)
+
 _REPLICA = (
     "plain reads go to a replica, or to a database that is read-only: workers see old figures and"
     " no new emails. Send all of the app's statements to the primary (with Pgpool-II by"
@@ -96,6 +101,16 @@ _DURABLE = ("synchronous_commit", "fsync", "full_page_writes")
 def identity(connection: Connection) -> Hashable:
     """Return a value that identifies the server and the database. It needs no privilege."""
     return tuple(connection.exec_driver_sql(_IDENTITY).one())
+
+
+def session_errors(connection: Connection) -> list[str]:
+    """Return a line if the server writes moments in a way that psycopg does not read.
+
+    Other drivers read each, or set the style themselves.
+    """
+    style = str(connection.exec_driver_sql("SHOW DateStyle").scalar())
+    is_read = connection.dialect.driver != "psycopg" or style.startswith("ISO")
+    return [] if is_read else [_DATE_STYLE.format(style=style)]
 
 
 def durability_warnings(connection: Connection) -> list[str]:

@@ -126,6 +126,12 @@ def durability_warnings(database: Database) -> list[str]:
     return [] if own is None else database.read(own)
 
 
+def session_errors(database: Database) -> list[str]:
+    """Return a line for each setting of the session with which our statements cannot work."""
+    own = backend_of(database.dialect).session_errors
+    return [] if own is None else database.read(own)
+
+
 def read_only_errors(database: Database) -> list[str]:
     """Return a line if a setting makes each transaction read-only, though this is no standby."""
     own = backend_of(database.dialect).read_only_errors

@@ -174,9 +174,12 @@ def test_a_standby_that_was_asked_before_its_promotion_is_asked_again(
         opened(_read_only(standby.url(source)), catcher) as also_by_setting,
     ):
         for shop in (copy, also_by_setting):
-            output = shop.app.test_cli_runner().invoke(args=["outbox", "check"]).output
+            checked = shop.app.test_cli_runner().invoke(args=["outbox", "check"])
+            output = checked.output
+            assert checked.exit_code == 1
             assert "the database is a standby (pg_is_in_recovery)" in output
-            assert "warn   plain reads go to a replica" in output
+            assert "takes no writes, so nothing can be enqueued or sent" in output
+            assert "plain reads" not in output, "not the reads alone"
             assert "default_transaction_read_only" not in output
         with pytest.raises(DBAPIError):  # it is read-only
             drain(copy.runtime)

@@ -28,6 +28,7 @@ from ....store.queries.inspect_schema import (
     read_only_errors,
     refusals,
     replica_warnings,
+    session_errors,
     vacuum_warnings,
     versions_line,
 )
@@ -39,6 +40,7 @@ from .database_line import database_line
 from .finding import Finding, error, ok, warn
 from .privacy import privacy_findings
 from .table_locks import LEAST, holders
+from .trial import trial_findings
 
 if TYPE_CHECKING:
     from ....store.connection.database import Database
@@ -57,10 +59,13 @@ _IDLE = (
 def database_findings(runtime: Runtime) -> list[Finding]:
     """Return the findings on the database; where tables are missing, only those on the schema.
 
+    Where a setting of the session breaks our statements, only this is told.
     Without a privilege the tables seem to be missing, or cannot be read: so only this is told, and
     a migration that was forgotten. On MariaDB a table that it would bring seems to be forbidden.
     """
     try:
+        if wrong := session_errors(runtime.database):
+            return [error(text, Code.SESSION) for text in wrong]
         reach_tables(runtime.database)
         if lacking := lacking_privileges(runtime.database):
             found = [error(text, Code.PRIVILEGES) for text in lacking]
@@ -124,11 +129,22 @@ def _server_settings(database: Database) -> list[Finding]:
     return findings
 
 
+def _writes(runtime: Runtime) -> list[Finding]:
+    """Return the findings on the server's settings, and on whether it takes an email."""
+    found = _server_settings(runtime.database)
+    if any(one.level == "error" for one in found):
+        return found  # it refuses each write, and the reason is known
+    trial = trial_findings(runtime)
+    if any(one.code is Code.READ_ONLY for one in trial):  # not the plain reads alone
+        found = [one for one in found if one.code is not Code.REPLICA]
+    return [*found, *trial]
+
+
 def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
     findings = [warn(text, Code.UNTRIED) for text in untried(database.engine)]
     findings += [warn(_TWO_COMMITS, Code.TWO_COMMITS)] if runtime.settings.allow_two_commits else []
-    findings += _server_settings(database)
+    findings += _writes(runtime)
     findings += [ok(text, Code.POOLER) for text in prepared_statements.pooler(database)]
     unsafe = prepared_statements.unsafe(database.engine)
     findings += [warn(text, Code.PREPARED) for text in unsafe]

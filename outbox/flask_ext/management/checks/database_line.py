@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import URL, Engine
+from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from ....store.connection.error_codes import Failure, describe, failure_of
 
@@ -39,6 +40,16 @@ _TOLD = {
         "holds a lock for somebody else",
         "find who (in pg_stat_activity or SHOW PROCESSLIST), or try again when it has ended",
     ),
+    Failure.READ_ONLY: (
+        "takes no writes, so nothing can be enqueued or sent",
+        "it is a standby, a replica or set to read-only. Have the engine's URL lead to the primary,"
+        " or let this one be written (MariaDB: SET GLOBAL read_only = OFF; SQLite: the file's"
+        " rights)",
+    ),
+    Failure.NO_ROOM: (
+        "has no room left on its disk",
+        "make room there, then workers go on by themselves",
+    ),
     Failure.NO_CONNECTION: (
         "cannot be reached",
         "start it, or mend the host, the port or the login in the engine's URL",
@@ -46,11 +57,27 @@ _TOLD = {
     Failure.OTHER: ("failed", "see its own log, and try again"),
 }
 
+_WORDS = 200
+"""The most characters of a database's own words."""
+
 
 def database_line(engine: Engine, error: BaseException) -> str:
     """Return which database does not serve, why, and the remedy, in one line."""
     told, remedy = _TOLD[failure_of(error)]
     return f"the database {_name(engine.url)} {told} ({describe(error)}): {remedy}"
+
+
+def refused_line(engine: Engine, error: SQLAlchemyError) -> str:
+    """Return which database refuses an email that nobody has written, and its own words.
+
+    No other error's words are shown, because they quote rows.
+    """
+    original = error.orig if isinstance(error, StatementError) else error
+    words = str(next(reversed(getattr(original, "args", ())), "")).strip().partition("\n")[0]
+    return (
+        f"the database {_name(engine.url)} refuses to store an email, so nothing can be enqueued"
+        f" ({describe(error)}: {words[:_WORDS]}): mend what it names"
+    )
 
 
 def _name(url: URL) -> str:

@@ -24,7 +24,8 @@ it is seen every ten seconds, and a task's mark is up to ten seconds older than 
 
 _LOST = (
     "was seen {seen:.0f} s ago and did not say that it stops: start it again, and look into its log"
-    " and into the kernel's, which tells of a lack of memory"
+    " and into the kernel's, which tells of a lack of memory. If it lives, it uses another"
+    " database, such as an old primary that goes on after a failover"
 )
 _SILENT = (
     "was seen {seen:.0f} s ago, and writes every 10 s: start it again if it is gone, or see whether"

@@ -18,8 +18,8 @@ from .finding import Finding, error, warn
 
 _ABSENT = (
     "{names} listens to our queues, and does not stand in the table of the workers: its -A must"
-    " name a module that creates this Flask app; give it this process's database, and this version;"
-    " outbox_worker must be writable"
+    " name a module that creates this Flask app; give it this process's database, and this version"
+    " (after a failover it may be with the old primary: stop that); outbox_worker must be writable"
 )
 _TASKS = frozenset({"outbox.sweep", "outbox.send", "outbox.purge"})
 
