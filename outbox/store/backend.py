@@ -20,7 +20,6 @@ from .postgresql import (
     due_counts,
     insert,
     lane_keys,
-    marks,
     pending_writes,
     permits,
     window,
@@ -30,9 +29,10 @@ from .postgresql import place as postgresql_place
 from .postgresql import server as postgresql_server
 from .postgresql import sums as postgresql_sums
 from .postgresql import waiting as postgresql_waiting
-from .postgresql.catalog import privileges, table_locks
+from .postgresql.catalog import commit_waits, privileges, table_locks
 from .postgresql.pages import newsletters
 from .postgresql.pages import problems as postgresql_problems
+from .postgresql.telling import local_commit, marks, turned_mark
 from .sqlite import file, last_id
 from .sqlite import lane_keys as sqlite_lane_keys
 from .sqlite import sums as sqlite_sums
@@ -46,6 +46,8 @@ _POSTGRESQL = Backend(
     claim_whole=claim.claim_whole,
     renew_mark=marks.renew,
     renew_worker=marks.renew_worker,
+    turn_mark=turned_mark.turn,
+    commit_locally=local_commit.commit_locally,
     fold=postgresql_sums.fold,
     waiting=postgresql_waiting.emails,
     group_problems=postgresql_problems.group_newest,
@@ -58,6 +60,8 @@ _POSTGRESQL = Backend(
     bounded_quietly=postgresql_lock_wait.bounded_quietly,
     lock_waits=table_locks.waits,
     lock_lines=table_locks.lines,
+    commit_waits=commit_waits.waits,
+    commit_lines=commit_waits.lines,
     place=postgresql_place.place,
     identity=postgresql_server.identity,
     holds=pending_writes.holds,

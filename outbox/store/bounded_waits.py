@@ -1,4 +1,4 @@
-"""Bounds how long statements wait for a row that another transaction holds.
+"""Bounds how long statements wait for a row that another transaction holds, or for a replica.
 
 A user's transaction, or that of a host that vanished, may hold it for hours. A web request must not
 hang as long, and neither must a purge.
@@ -49,6 +49,19 @@ def bounded_reads(database: Database, seconds: float = SECONDS) -> Iterator[None
         yield
     finally:
         reads_bounded.reset(before)
+
+
+def run_locally(database: Database, work: Callable[[Connection], Result]) -> Result:
+    """Run `work`, which only tells, as `run_each` does. It waits for no synchronous replica."""
+    own = backend_of(database.dialect).commit_locally
+    if own is None:
+        return database.run_each(work)
+
+    def attempt(connection: Connection) -> Result:
+        own(connection)
+        return work(connection)
+
+    return database.run(attempt)
 
 
 def run_bounded(database: Database, work: Callable[[Connection], Result]) -> Result:

@@ -139,6 +139,14 @@ DeleteKeyed = Callable[[Connection, Database, Column[Any], Sequence[int], str], 
 RenewMark = Callable[[Database, str, float], int | None]
 """Takes a mark's name, and the seconds for which it counts as new: see `beat.renew_in_steps`."""
 
+
+class TurnMark(Protocol):
+    """Turns the mark of health; see `health_mark.turn_in_steps`."""
+
+    def __call__(self, database: Database, name: str, *, healthy: bool, patience: float) -> bool:
+        """Return whether that turned it; wait for a locked one for so many seconds."""
+
+
 RenewWorker = Callable[
     [Database, UUID, Mapping[str, Any], Sequence[tuple[str, float, int]], float],
     Sequence[Row[Any]],
@@ -172,6 +180,8 @@ class Backend:
     claim_whole: ClaimWhole | None = None
     renew_mark: RenewMark | None = None
     renew_worker: RenewWorker | None = None
+    turn_mark: TurnMark | None = None
+    commit_locally: Callable[[Connection], None] | None = None  # what only tells
     fold: Fold | None = None
     add_to_sums: AddToSums | None = None
 
@@ -196,11 +206,14 @@ class Backend:
     delete_keyed: DeleteKeyed | None = None
     delete_pairs: DeletePairs | None = None
 
-    # What a person waits for: rows; tables, too; and a line for each session that holds tables up
+    # What a person waits for: rows; tables, too; a line for each session that holds tables up; and
+    # what is told of commits that wait for a replica
     bounded: BoundedWaits | None = None
     bounded_quietly: Callable[..., AbstractContextManager[None]] | None = None
     lock_waits: Callable[[Sequence[str]], TextualSelect] | None = None
     lock_lines: Callable[[Connection, Sequence[str], float], list[str]] | None = None
+    commit_waits: TextualSelect | None = None
+    commit_lines: Callable[[Connection, float], list[str]] | None = None
 
     # The instance: where the table of this name is
     place: Callable[[Connection, str], DatabasePlace] | None = None

@@ -18,7 +18,7 @@ from werkzeug.wsgi import LimitedStream
 from ...domain.config.enqueue_options import MAX_ID
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
 from ...flask_ext.app.state import state_of
-from ...flask_ext.management.checks import table_locks
+from ...flask_ext.management.checks import long_waits
 from ...store.bounded_waits import bounded_reads
 from ...store.connection.error_codes import is_lock_timeout, without_rows
 from ..access import csrf
@@ -213,7 +213,7 @@ def _failed(error: Exception) -> ResponseReturnValue:
         return error_page(503, "locked")
     if is_lock_timeout(error):
         _log.warning("outbox: a page of the dashboard met a locked table: %s", request.endpoint)
-        who = table_locks.holders(state_of().runtime.database)
+        who = long_waits.holders(state_of().runtime.database)
         return error_page(503, "table-locked", told="; ".join(who))
     if current_app.debug or current_app.testing:
         raise error

@@ -6,14 +6,17 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import NoReturn
+from contextlib import contextmanager, suppress
 
 import click
 from flask.cli import with_appcontext
+from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.counted import counted
+from ...domain.errors import RowsLocked
+from ...store.connection.error_codes import describe
 from ..alarm.health_signal import problems_of
 from ..alarm.verbs import Watching
 from ..management.results import Health
@@ -61,6 +64,9 @@ PATIENCE = 60.0
 """Seconds that the command of `watch` may take: cron may start the next one a minute later."""
 
 
+TOGETHER = 1.0
+"""Seconds within which several signals count as one."""
+
 _ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Windows has no SIGHUP."""
 
@@ -97,25 +103,41 @@ def _tell_turn(outbox: Watching, health: Health, command: Sequence[str]) -> None
             raise click.ClickException(text)
     except BaseException:
         if not is_told:
-            outbox.watch_again(health)
+            _have_told_again(outbox, health)
         raise
+
+
+def _have_told_again(outbox: Watching, health: Health) -> None:
+    """Note that nobody was told. If that cannot be kept, say so, and let the first error count."""
+    try:
+        outbox.watch_again(health)
+    except (SQLAlchemyError, RowsLocked) as error:
+        told = f"nobody was told, and the database keeps no note of it now ({describe(error)})"
+        with suppress(OSError):  # a full disk
+            click.echo(f"outbox: {told}: once it does, watch may be silent", err=True)
 
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
     """Have SIGTERM and SIGHUP raise SystemExit in the block: at once nothing could be put in order.
 
-    Only the first one does: `timeout` signals to the process, and again to its group. A signal that
-    is ignored stays so, as under `nohup`.
+    Only the first one does: `timeout` signals to the process, and again to its group. One that
+    comes later ends the process at once, whatever it waits for. A signal that is ignored stays so,
+    as under `nohup`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def end(number: int, _: object) -> NoReturn:
-        for each in before:
-            signal.signal(each, signal.SIG_IGN)
-        raise SystemExit(128 + number)
+    came: list[float] = []
+
+    def end(number: int, _: object) -> None:
+        came.append(time.monotonic())
+        if len(came) == 1:
+            raise SystemExit(128 + number)
+        if came[-1] - came[0] > TOGETHER:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
     now = signal.getsignal
     before = {each: how for each in _ENDS if (how := now(each)) is not signal.SIG_IGN}

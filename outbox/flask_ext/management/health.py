@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -24,7 +25,7 @@ from ...store.report_records import Backlog, Pause, ServerStatus
 from ...store.schema.clock import utc
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
-from .checks import table_locks
+from .checks import long_waits
 from .checks.codes import Code
 from .checks.crashing import crashing_line
 from .checks.database import database_findings
@@ -166,8 +167,7 @@ def _health(
 
 def _warnings(runtime: Runtime, found: _Tables, told: Collection[str]) -> Iterator[HealthLine]:
     """Yield what keeps no email back yet, but for what is `told` as a problem."""
-    if table_locks.LEAST <= found.state.lock_seconds < table_locks.LONG:
-        yield from _locks(runtime)
+    yield from _waits(runtime, found.state, long_waits.LEAST, long_waits.LONG)
     instance = found.place.instance
     if instance is not None and instance.has_held and found.state.has_held:
         yield HealthLine(text=_HELD, code=Code.HELD)
@@ -184,15 +184,19 @@ def _problems(
     return (
         *([HealthLine(text=behind, code=Code.SCHEMA)] if behind else []),
         *map(_line, missing_keys(runtime, found.state.keys)),
-        *(_locks(runtime) if found.state.lock_seconds >= table_locks.LONG else ()),
+        *_waits(runtime, found.state, long_waits.LONG, inf),
         *_standstill(runtime, found, limit, ask=ask),
     )
 
 
-def _locks(runtime: Runtime) -> Iterator[HealthLine]:
-    """Yield who has locked a whole table for which statements wait."""
-    for text in table_locks.holders(runtime.database, table_locks.LEAST):
-        yield HealthLine(text=text, code=Code.TABLE_LOCK)
+def _waits(runtime: Runtime, state: WholeState, least: float, below: float) -> Iterator[HealthLine]:
+    """Yield what has kept statements waiting for so long: a locked table, or a lost replica."""
+    if least <= state.lock_seconds < below:
+        for text in long_waits.holders(runtime.database, long_waits.LEAST):
+            yield HealthLine(text=text, code=Code.TABLE_LOCK)
+    if least <= state.commit_seconds < below:
+        for text in long_waits.commits(runtime.database, long_waits.LEAST):
+            yield HealthLine(text=text, code=Code.COMMITS)
 
 
 def _standstill(runtime: Runtime, tables: _Tables, limit: float, *, ask: bool) -> list[HealthLine]:
@@ -255,6 +259,6 @@ def _faults(runtime: Runtime, failure: Exception) -> tuple[str, ...]:
     """Return what is wrong with the database that has failed so."""
     if is_lock_timeout(failure):  # what follows would wait as long again
         line = database_line(runtime.database.engine, failure)
-        return (line, *table_locks.holders(runtime.database))
+        return (line, *long_waits.holders(runtime.database))
     found = tuple(one.text for one in database_findings(runtime) if one.level == "error")
     return found or (database_line(runtime.database.engine, failure),)

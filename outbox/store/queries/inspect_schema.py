@@ -197,6 +197,12 @@ def lock_lines(database: Database, least: float = 0.0) -> list[str]:
     return database.read(lambda connection: own(connection, database.names, least))
 
 
+def commit_lines(database: Database, least: float = 0.0) -> list[str]:
+    """Return a line, with the remedy, if a commit has waited so long for a synchronous replica."""
+    own = backend_of(database.dialect).commit_lines
+    return [] if own is None else database.read(lambda connection: own(connection, least))
+
+
 def id_warnings(database: Database) -> list[str]:
     """Return a warning for each table that may give an id of a purged row to another one."""
     own = backend_of(database.dialect).id_warnings

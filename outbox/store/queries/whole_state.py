@@ -36,6 +36,7 @@ class WholeState:
     keys: frozenset[str]  # with which the next emails that wait are encrypted
     has_held: bool
     lock_seconds: int  # for which a statement has waited for a lock of a whole table
+    commit_seconds: int  # for which a commit has waited for a synchronous replica
 
 
 def look(
@@ -63,6 +64,7 @@ def look(
         keys=frozenset(row.name for row in found["key"]),
         has_held=found["held"][0].emails > 0,
         lock_seconds=max((row.number for row in found["lock"]), default=0),
+        commit_seconds=max((row.number for row in found["commit"]), default=0),
     )
 
 
@@ -85,12 +87,16 @@ def _statement(
         encryption_keys.term(database),
         finding("mark", counter.name, number=counter.value).where(counter.name.in_(marks)),
         finding("pause", pause.scope, moment=pause.paused_at),
-        *_locks(database),
+        *_waits(database),
     )
 
 
-def _locks(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
-    """Yield the statement for how long others have waited for a lock of one of our tables."""
-    if (own := backend_of(database.dialect).lock_waits) is not None:
-        wait = own(database.names).subquery("lock_wait").c
+def _waits(database: Database) -> Iterator[Select[*tuple[Any, ...]]]:
+    """Yield the statements for how long others have waited: for one of our tables, or to commit."""
+    own = backend_of(database.dialect)
+    if own.lock_waits is not None:
+        wait = own.lock_waits(database.names).subquery("lock_wait").c
         yield finding("lock", wait.name, number=wait.seconds)
+    if own.commit_waits is not None:
+        wait = own.commit_waits.subquery("commit_wait").c
+        yield finding("commit", number=wait.seconds)

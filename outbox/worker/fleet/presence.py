@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection
 
+from ...store.bounded_waits import run_locally
 from ...store.connection.database import Database
 from ...store.connection.error_codes import describe
 from ...store.connection.lone_engine import lone_engine
@@ -27,7 +28,7 @@ from ..process import shutdown
 from ..process.runtime import Runtime
 from ..process.steady_clock import steady
 from .deaths import Deaths
-from .table_locks import TableLocks
+from .long_waits import LongWaits
 
 _log = logging.getLogger("outbox")
 
@@ -44,7 +45,7 @@ _NO_THREAD = (
     " threads, and start it again"
 )
 _ROW = "the row of this process was not written"
-_LOCKS = "the locks of the outbox's tables were not looked at"
+_WAITS = "it was not looked at what statements wait for"
 _SLOTS = "the slots of processes that have ended were not freed"
 
 
@@ -77,7 +78,7 @@ class Presence:
         self._slots = runtime.slots
         self._tasks = runtime.last_tasks
         self._deaths = Deaths(member.children)
-        self._locks = TableLocks(self._database)
+        self._waits = LongWaits(self._database)
         self._every = every
         self._id = uuid4()
         self._failing = set[str]()  # what was undone the last time: an outage is logged once
@@ -102,14 +103,14 @@ class Presence:
 
     def _run(self) -> None:
         while not self._must_end():
-            self._safely(_LOCKS, self._locks.look)  # first, as the renewal may wait for one
+            self._safely(_WAITS, self._waits.look)  # first, as the renewal may wait, too
             if is_well := self._member.is_well():
                 self._safely(_ROW, self._renew)
                 # Where the row cannot be written, the tasks leave their marks themselves.
                 self._tasks.carry(is_well=_ROW not in self._failing)
             self._rest(self._every if is_well else LOOK)
         self._tasks.carry(is_well=False)
-        self._safely(_ROW, lambda: self._database.run_each(self._leave))
+        self._safely(_ROW, lambda: run_locally(self._database, self._leave))
 
     def _rest(self, seconds: float) -> None:
         until = steady() + seconds
@@ -150,7 +151,7 @@ class Presence:
         if (living := renew()) is None:
             row = {**self._member.row(), **changes}
             enter = partial(fleet.enter, database=self._database, worker=self._id, row=row)
-            self._database.run_each(enter)
+            run_locally(self._database, enter)
             living = renew() or []
         self._slots.tell(sum(worker.slots for worker in living))
         self._deaths.watch(worker.process for worker in living)

@@ -23,11 +23,13 @@ from outbox.store.control import circuit_breaker
 from outbox.store.control.health_mark import turn
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.one_database("postgresql")
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 60.0
+FLASK = [sys.executable, "-m", "flask", "--app", "watched"]
 Heard = list[tuple[bool, tuple[str, ...]]]
 
 
@@ -123,6 +125,10 @@ def test_while_the_database_is_away_each_call_tells_so(heard: Heard) -> None:
     assert [healthy for healthy, _ in heard] == [False, False]
 
 
+def environment(shops: Shops) -> dict[str, str]:
+    return {**os.environ, "DATABASE_URL": shops.url, "PYTHONPATH": str(ROOT)}
+
+
 def script(path: Path, code: int) -> list[str]:
     """Return a command that writes down what it was told, and then exits with this code."""
     program = (
@@ -198,6 +204,40 @@ Watching.watch_again = ended_again
 """As `timeout` does, which sends its signal to the process and to its group."""
 
 
+STUCK = """
+import signal
+import time
+from outbox.flask_ext.alarm.verbs import Watching
+
+
+def stands_still(self, health):
+    open("stuck", "w").close()
+    while True:
+        time.sleep(60)
+
+
+Watching.watch_again = stands_still
+"""
+"""As beside a database that does not answer."""
+
+
+@pytest.mark.long
+def test_a_further_signal_ends_what_stands_still(shops: Shops, tmp_path: Path) -> None:
+    shops.open().enqueue()
+    (tmp_path / "watched.py").write_text(APP + STUCK)
+    command = ["--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"]
+    words = [*FLASK, "outbox", "watch", "--max-age", "0", *command]
+    with subprocess.Popen(words, cwd=tmp_path, env=environment(shops)) as process:
+        wait_until((tmp_path / "stuck").exists, PATIENCE, "it to put in order")
+
+        def has_ended() -> bool:
+            process.terminate()
+            return process.poll() is not None
+
+        wait_until(has_ended, PATIENCE, "the process to end", pause=0.1)
+    assert process.returncode == -signal.SIGTERM
+
+
 def watching(
     shops: Shops,
     folder: Path,
@@ -208,14 +248,12 @@ def watching(
 ) -> int:
     """Run `flask outbox watch` in a process of its own; return its exit status."""
     (folder / "watched.py").write_text(app)
-    flask = [*before, sys.executable, "-m", "flask", "--app", "watched"]
-    words = [*flask, "outbox", "watch", "--max-age", "0", *map(str, command)]
-    environment = {**os.environ, "DATABASE_URL": shops.url, "PYTHONPATH": str(ROOT)}
+    words = [*before, *FLASK, "outbox", "watch", "--max-age", "0", *map(str, command)]
     with Path(output).open("w") as stdout:
         done = subprocess.run(
             words,
             cwd=folder,
-            env=environment,
+            env=environment(shops),
             stdout=stdout,
             timeout=PATIENCE,
             check=False,

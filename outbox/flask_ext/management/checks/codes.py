@@ -40,6 +40,7 @@ class Code(StrEnum):
     PREPARED = "prepared-statements"
     VACUUM = "vacuum"
     TABLE_LOCK = "table-lock"
+    COMMITS = "commits-wait"
     CLOCK = "clock-skew"
     PACKET = "packet-size"
     PAUSED = "paused"

@@ -38,8 +38,8 @@ from ..server_lines import paused_line, server_line
 from .codes import Code
 from .database_line import database_line
 from .finding import Finding, error, ok, warn
+from .long_waits import LEAST, commits, holders
 from .privacy import privacy_findings
-from .table_locks import LEAST, holders
 from .trial import trial_findings
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def _server_settings(database: Database) -> list[Finding]:
     """Return the findings on the settings of the database's server."""
     findings = [error(text, Code.BINARY_LOG) for text in refusals(database)]
     findings += [error(text, Code.READ_ONLY) for text in read_only_errors(database)]
+    findings += [error(text, Code.COMMITS) for text in commits(database)]
     findings += [
         warn(f"{text}: a committed email can be lost, or sent twice", Code.DURABILITY)
         for text in durability_warnings(database)

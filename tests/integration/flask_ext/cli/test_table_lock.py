@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.flask_ext.management.checks import table_locks
+from outbox.flask_ext.management.checks import long_waits
 from tests.integration.dashboard.desk import Desk
 from tests.integration.table_locks import awaited, locked
 from tests.support.shop.shell import runner
@@ -63,8 +63,8 @@ def test_a_lock_that_lets_reads_pass_is_told_where_others_wait(
     """As `CREATE INDEX` does without CONCURRENTLY: enqueues wait, and workers."""
     desk = Desk(shops)
     shop = desk.shop
-    monkeypatch.setattr(table_locks, "LEAST", 1)
-    monkeypatch.setattr(table_locks, "LONG", 1 if is_long else 1000)
+    monkeypatch.setattr(long_waits, "LEAST", 1)
+    monkeypatch.setattr(long_waits, "LONG", 1 if is_long else 1000)
     with locked(shop, "SHARE") as told:
         assert shop.outbox.health().healthy
         assert not [one for one in shop.outbox.health().warnings if told in one]

@@ -1,6 +1,7 @@
 """Leaves marks of beat and of tasks on PostgreSQL: looks and replaces in one statement.
 
 A worker's beat does so together with the renewal of its row, and with its look at the other rows.
+None of it waits for a synchronous replica: the marks only tell.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from uuid import UUID
 
 from sqlalchemy import Row
 
-from ..connection.database import Database
+from ...connection.database import Database
+from .local_commit import LOCALLY
 
 _STATEMENT = """
 WITH moment AS MATERIALIZED (
     SELECT floor(extract(epoch FROM clock_timestamp() + make_interval(secs => %(offset)s)))::bigint
-        AS now
+        AS now, {locally}
 ), old AS MATERIALIZED (
     SELECT mark.name FROM {counter} AS mark, moment
     WHERE mark.name = %(name)s
@@ -37,12 +39,12 @@ def renew(database: Database, name: str, every: float) -> int | None:
 
 
 def _worded(database: Database) -> str:
-    return _STATEMENT.format(counter=database.name(database.tables.counter))
+    return _STATEMENT.format(counter=database.name(database.tables.counter), locally=LOCALLY)
 
 
 _BEAT = """
 WITH moment AS MATERIALIZED (
-    SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now
+    SELECT clock_timestamp() + make_interval(secs => %(offset)s) AS now, {locally}
 ), told AS MATERIALIZED (
     SELECT told.name, floor(extract(epoch FROM now))::bigint AS now, every,
         floor(extract(epoch FROM now) - ago)::bigint AS value
@@ -96,5 +98,5 @@ def renew_worker(
 
 
 def _beat_worded(database: Database) -> str:
-    tables = database.tables
-    return _BEAT.format(counter=database.name(tables.counter), worker=database.name(tables.worker))
+    counter, worker = map(database.name, (database.tables.counter, database.tables.worker))
+    return _BEAT.format(counter=counter, worker=worker, locally=LOCALLY)

@@ -1,4 +1,8 @@
-"""Tells for `check`, `health` and the dashboard who has locked a whole table of the outbox's."""
+"""Tells for `check`, `health` and the dashboard what keeps each statement waiting.
+
+That is a session that has locked a whole table of the outbox's, or a synchronous replica that is
+gone. No statement fails, and nothing of it is in the tables.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,8 @@ if TYPE_CHECKING:
 LEAST = 2
 """Seconds for which a statement has waited before anybody is told: a short migration takes less."""
 LONG = 20
-"""Seconds from which on it is a problem, and no longer a warning: requests wait as long."""
+"""Seconds from which on it is a problem of the health, and no longer a warning: so long do requests
+wait."""
 
 
 def holders(database: Database, least: float = 0.0) -> tuple[str, ...]:
@@ -24,5 +29,13 @@ def holders(database: Database, least: float = 0.0) -> tuple[str, ...]:
     """
     try:
         return tuple(inspect_schema.lock_lines(database, least))
+    except SQLAlchemyError:
+        return ()
+
+
+def commits(database: Database, least: float = LEAST) -> tuple[str, ...]:
+    """Return a line, with the remedy, if commits wait for a replica; none where nobody tells."""
+    try:
+        return tuple(inspect_schema.commit_lines(database, least))
     except SQLAlchemyError:
         return ()

@@ -1,4 +1,4 @@
-"""A worker's log tells who has locked a whole table: each statement only waits for it."""
+"""A worker's log tells what keeps statements waiting: a locked table, or a replica that is gone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from contextlib import ExitStack
 
 import pytest
 
-from outbox.worker.fleet import table_locks
+from outbox.store.control import beat
+from outbox.worker.fleet import long_waits
+from outbox.worker.fleet.long_waits import LongWaits
 from outbox.worker.fleet.presence import Presence
-from outbox.worker.fleet.table_locks import TableLocks
+from tests.integration.lost_replica import PATIENCE, primary
 from tests.integration.table_locks import awaited, locked
-from tests.integration.worker.process.test_presence import EVERY, Member
+from tests.integration.worker.process.test_presence import EVERY, Member, has_row
 from tests.support.shop.shop import Shop
 from tests.support.waiting import wait_until
 
@@ -21,8 +23,8 @@ pytestmark = pytest.mark.one_database("postgresql")
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "outbox")
-    monkeypatch.setattr(table_locks, "LEAST", 1.0)
-    monkeypatch.setattr(table_locks, "EVERY", 0.0)
+    monkeypatch.setattr(long_waits, "LEAST", 1.0)
+    monkeypatch.setattr(long_waits, "EVERY", 0.0)
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -46,7 +48,7 @@ def test_a_worker_tells_once_while_statements_wait(
 def test_a_lock_for_which_nobody_waits_is_not_told_and_the_next_one_is(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    locks = TableLocks(shop.database)
+    locks = LongWaits(shop.database)
     for number in (1, 2):
         with locked(shop):
             locks.look()
@@ -56,3 +58,25 @@ def test_a_lock_for_which_nobody_waits_is_not_told_and_the_next_one_is(
                 locks.look()
                 assert len(told(caplog)) == number
         locks.look()
+
+
+def test_a_worker_lives_and_tells_while_commits_wait_for_a_replica(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its row and its marks only tell: they wait for no replica, from its start to its end."""
+    with primary() as server:
+        shop = server.shops.open()
+        beat.note(shop.database)
+        shop.later(beat.EVERY + 1)
+        presence = Presence(shop.runtime, Member(), every=EVERY)
+        with server.awaited(shop.enqueue):
+            presence.start()
+            seen = has_row(shop).seen_at
+            wait_until(lambda: "commits wait for a synch" in caplog.text, PATIENCE, "the line")
+            wait_until(lambda: has_row(shop).seen_at > seen, PATIENCE, "a renewal")
+            beat.note(shop.database)
+            presence.end()
+            wait_until(lambda: has_row(shop).stopped_at is not None, PATIENCE, "its end")
+            assert server.waiting() == 1
+        assert [row.status for row in shop.rows(shop.tables.email)] == ["pending"]
+    assert caplog.records[-1].outbox == {"event": "commits_wait"}  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Tells in the log who keeps a whole table of the outbox's from its statements.
+"""Tells in the log what keeps statements waiting: a locked table, or a replica that is gone.
 
 The statements themselves only wait, in requests and in workers, and none fails.
 """
@@ -6,9 +6,10 @@ The statements themselves only wait, in requests and in workers, and none fails.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from ...store.connection.database import Database
-from ...store.queries.inspect_schema import lock_lines
+from ...store.queries.inspect_schema import commit_lines, lock_lines
 from ..process.steady_clock import steady
 from ..together.seldom import Seldom
 
@@ -22,8 +23,8 @@ TOLD = 600.0
 """Seconds for which a process tells of it once."""
 
 
-class TableLocks:
-    """Looks seldom, from a thread that has nothing to lock."""
+class LongWaits:
+    """Looks seldom, from a thread that has nothing to lock and waits for no replica."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,9 +35,12 @@ class TableLocks:
         """Look if it is time, and tell. Raises DBAPIError."""
         if not self._seldom.is_due("look", EVERY):
             return
-        lines = lock_lines(self._database, LEAST)
+        self._tell({"event": "table_locked"}, lock_lines(self._database, LEAST))
+        self._tell({"event": "commits_wait"}, commit_lines(self._database, LEAST))
+
+    def _tell(self, what: dict[str, str], lines: Sequence[str]) -> None:
         if not lines:
-            self._seldom.forget("tell")
-        elif self._seldom.is_due("tell", TOLD):
+            self._seldom.forget(what["event"])
+        elif self._seldom.is_due(what["event"], TOLD):
             for line in lines:
-                _log.warning("outbox: %s", line, extra={"outbox": {"event": "table_locked"}})
+                _log.warning("outbox: %s", line, extra={"outbox": what})

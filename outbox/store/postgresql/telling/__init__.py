@@ -1,0 +1,1 @@
+"""Writes on PostgreSQL what only tells how things stand: no email depends on it."""
