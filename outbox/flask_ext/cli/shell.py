@@ -19,7 +19,7 @@ from ...store.queries.inspect_schema import older_schema
 from ...store.schema.audit_tables import WHO_LENGTH
 from ..all_verbs import AllVerbs
 from ..app.state import state_of
-from ..management.checks.database_line import database_line
+from ..management.failures.database_line import database_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,12 +29,12 @@ from .checks import long_waits
 from .checks.codes import Code
 from .checks.crashing import crashing_line
 from .checks.database import database_findings
-from .checks.database_line import database_line
 from .checks.finding import Finding
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .checks.fleet_table import RESTART, judged, still_findings, unheard_findings
 from .checks.privacy import missing_keys
 from .checks.workers import is_served
+from .failures.database_line import database_line
 from .results import Fleet, Health
 from .server_lines import SUPPRESSED, paused_line
 from .workers import fleet_of

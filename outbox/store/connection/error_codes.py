@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Any
 
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
@@ -65,55 +64,9 @@ _DUPLICATE: frozenset[int | str] = frozenset(
 _SERIALIZATION = "40001"
 """PostgreSQL: no order of the transactions explains what they have read and written."""
 
-_LOCK_TIMEOUT: frozenset[int | str] = frozenset({"55P03", 1205})
+LOCK_TIMEOUT: frozenset[int | str] = frozenset({"55P03", 1205})
 """PostgreSQL; MariaDB and MySQL: others held a row for longer than a statement waits for it."""
 
-
-class Failure(Enum):
-    """Why a database does not serve, so that a person can be told what to do."""
-
-    NO_DATABASE = auto()
-    NO_LOGIN = auto()
-    NO_FILE = auto()
-    FULL = auto()  # it takes no more connections
-    POOL = auto()  # the engine's own pool has no free connection
-    STATEMENT_MODE = auto()  # a pool before it allows no transaction of several statements
-    PRIVILEGE = auto()  # the role lacks one, and no row is at fault
-    LOCKED = auto()  # others hold a lock for longer than a statement waits for it
-    READ_ONLY = auto()  # it takes no writes: a standby, a replica, or a setting
-    NO_ROOM = auto()  # its disk is full
-    NO_CONNECTION = auto()  # none of these, as far as is known
-    OTHER = auto()
-
-
-_FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
-    (Failure.NO_FILE, frozenset({"SQLITE_CANTOPEN"}), r"unable to open database file"),
-    (Failure.STATEMENT_MODE, frozenset(), r"statement pooling"),
-    (
-        Failure.NO_DATABASE,
-        frozenset({"3D000", 1049}),
-        r"\bdatabase \S+ does not exist|no such database",
-    ),
-    (
-        Failure.NO_LOGIN,
-        frozenset({"28000", "28P01", 1044, 1045, 1698}),
-        r"\brole \S+ does not exist|authentication failed|no password supplied|no such user"
-        r"|pg_hba\.conf",
-    ),
-    (Failure.FULL, frozenset({"53300", 1040, 1203}), r"too many clients|connection slots"),
-    (Failure.LOCKED, _LOCK_TIMEOUT, r"due to lock timeout"),
-    (
-        Failure.READ_ONLY,
-        frozenset({"25006", 1290, 1792, 1836, "SQLITE_READONLY"}),
-        r"read-only transaction|readonly database",
-    ),
-    (
-        Failure.NO_ROOM,
-        frozenset({"53100", 1021, 1114, "SQLITE_FULL"}),
-        r"No space left on device|disk is full",
-    ),
-)
-"""By failure: the codes, and the driver's words. psycopg has no code for a refused connection."""
 
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}")
 
@@ -182,7 +135,7 @@ def is_too_long(error: BaseException) -> bool:
 
 def is_lock_timeout(error: BaseException) -> bool:
     """Return whether others held a row for longer than the statement waits for it."""
-    return isinstance(error, DBAPIError) and code_of(error) in _LOCK_TIMEOUT
+    return isinstance(error, DBAPIError) and code_of(error) in LOCK_TIMEOUT
 
 
 def is_refusal(error: BaseException) -> bool:
@@ -206,22 +159,6 @@ def is_outage(error: BaseException) -> bool:
     code = code_of(error)
     is_state = isinstance(code, str) and not code.startswith("SQLITE")
     return (str(code)[:2] if is_state else code) not in _MISTAKES
-
-
-def failure_of(error: BaseException) -> Failure:
-    """Return why the database does not serve, as far as the error tells."""
-    if isinstance(error, PoolTimeoutError):
-        return Failure.POOL
-    if not isinstance(error, DBAPIError):
-        return Failure.OTHER
-    if lacks_privilege(error):
-        return Failure.PRIVILEGE
-    code, words = code_of(error), str(error.orig)
-    for failure, codes, pattern in _FAILURES:
-        if code in codes or re.search(pattern, words):
-            return failure
-    # SQLAlchemy names the statement, and there is none before a connection is open.
-    return Failure.NO_CONNECTION if error.statement is None else Failure.OTHER
 
 
 def may_be_of_a_row(error: BaseException) -> bool:

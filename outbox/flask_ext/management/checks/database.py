@@ -34,9 +34,9 @@ from ....store.queries.inspect_schema import (
 )
 from ....store.queries.server_status import alerts, server_statuses
 from ....store.schema.version import VERSION
+from ..failures.database_line import database_line
 from ..server_lines import paused_line, server_line
 from .codes import Code
-from .database_line import database_line
 from .finding import Finding, error, ok, warn
 from .long_waits import LEAST, commits, holders
 from .privacy import privacy_findings

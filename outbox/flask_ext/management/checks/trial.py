@@ -19,11 +19,12 @@ from ....domain.message.render import RenderedMessage
 from ....domain.priority import Priority
 from ....store.bounded_waits import SECONDS, bounded
 from ....store.connection.drivers import in_memory
-from ....store.connection.error_codes import Failure, failure_of, is_lock_timeout, is_transient
+from ....store.connection.error_codes import is_lock_timeout, is_transient
 from ....store.new_email import NewEmail
 from ....store.transitions.enqueue import Writer
+from ..failures.database_line import database_line, refused_line
+from ..failures.failure import Failure, failure_of
 from .codes import Code
-from .database_line import database_line, refused_line
 from .finding import Finding, error, warn
 
 if TYPE_CHECKING:

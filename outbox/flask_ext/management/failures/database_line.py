@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
-from ....store.connection.error_codes import Failure, describe, failure_of
+from ....store.connection.error_codes import describe
+from .failure import Failure, failure_of
 
 _TOLD = {
     Failure.NO_DATABASE: (

@@ -11,7 +11,7 @@ from flask import Flask
 from sqlalchemy import URL, make_url
 
 from outbox import Outbox
-from outbox.flask_ext.management.checks.database_line import database_line
+from outbox.flask_ext.management.failures.database_line import database_line
 from tests.support.servers.databases.pgbouncer import PgBouncer
 from tests.support.servers.ports import free_port
 from tests.support.shop.shop import Shops

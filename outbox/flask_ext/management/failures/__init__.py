@@ -1,0 +1,1 @@
+"""Why a database does not serve, in words for people."""
