@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection, bindparam, text
 from sqlalchemy.exc import DBAPIError
 
-from ..connection.error_codes import is_missing_table
+from ..connection.error_codes import is_lock_timeout, is_missing_table
 from ..connection.privileges import lacks_privilege
+from .lock_wait import bounded
 
 _COLUMNS = text("""
 SELECT table_name, privileges FROM information_schema.columns
@@ -31,7 +32,18 @@ def lacking_privileges(
 
     `names` are those of our tables; without `schema` they are in the connection's database. Who has
     no privilege on a table at all is not told whether it exists: then it counts as one that does.
+    Where somebody has locked a table, as for a backup, nothing is told.
     """
+    try:
+        with bounded(connection, 1):
+            return _lacking(connection, names, schema)
+    except DBAPIError as error:
+        if is_lock_timeout(error):
+            return []
+        raise
+
+
+def _lacking(connection: Connection, names: Sequence[str], schema: str | None) -> list[str]:
     told, database = connection.execute(_USER, {"schema": schema}).one()
     user = "'{}'@'{}'".format(*told.rsplit("@", 1))
     allowed = _allowed(connection, names, schema)
@@ -74,5 +86,7 @@ def _fails(connection: Connection, statement: str, by: Callable[[BaseException],
     try:
         connection.exec_driver_sql(statement)
     except DBAPIError as error:
+        if is_lock_timeout(error):
+            raise
         return by(error)
     return False

@@ -217,10 +217,11 @@ def test_the_page_of_a_message_says_that_another_transaction_holds_it(
 
 
 @pytest.mark.databases("mariadb")
-def test_a_connection_has_its_own_patience_again(shop: Shop) -> None:
+@pytest.mark.parametrize("limit", ["innodb_lock_wait_timeout", "lock_wait_timeout"])
+def test_a_connection_has_its_own_patience_again(shop: Shop, limit: str) -> None:
     """The app uses it next, and may rely on it."""
     engine = sa.create_engine(shop.engine.url, pool_size=1, max_overflow=0)
-    database, asked = Database(engine, shop.tables), "SELECT @@SESSION.innodb_lock_wait_timeout"
+    database, asked = Database(engine, shop.tables), f"SELECT @@SESSION.{limit}"
 
     def patience(connection: sa.Connection) -> int:
         return int(connection.exec_driver_sql(asked).scalar_one())
