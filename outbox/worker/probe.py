@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..domain.config.servers import ServerSettings
 from ..domain.delivery.breaker_timing import Cause
+from ..domain.delivery.refusal_streak import is_of_contents
 from ..domain.priority import Priority
 from ..domain.scheduling.claim_plan import LaneKey
 from ..domain.scheduling.lanes import route_of_lane
@@ -17,6 +18,7 @@ from ..store.control.blame.comparison import (
     first_free,
     ranked_probes,
 )
+from ..store.control.blame.trial import on_trial
 from ..store.control.passed_over import passed_over
 from ..store.queries import claimed_batch
 from ..store.queries.sweep.server_limits import HALF_OPEN
@@ -33,7 +35,8 @@ def claim_probes(
 
     Nothing is sent here: a send task makes the probe. Where no session could be opened, the probe
     opens only a session and risks no email. Where every email was halted, the probe is the email
-    that is most likely to pass, if one may be risked.
+    that is most likely to pass, if one may be risked. Where every content was refused alike, it is
+    several emails: the envelope does not tell which of them may pass.
     """
     claims: list[Claim] = []
     for server in runtime.servers:
@@ -57,16 +60,17 @@ def _claim(
     breaker = database.read(lambda c: circuit_breaker.read(c, database)).get(server)
     if breaker is None:
         return None
-    chosen = None
+    chosen: Sequence[Candidate] = ()
     if breaker.cause is Cause.EMAILS:
         chosen = _choose(runtime, breaker, ways, is_usable)
-        if chosen is None:  # another server can take what is in a hurry, or the rows are locked
+        if not chosen:  # another server can take what is in a hurry, or the rows are locked
             return None
     if not circuit_breaker.take_probe(database, server):
         return None
-    if chosen is None:
-        return claim_probe(database, (ways[0][0], Priority.NORMAL), None, lease_seconds=lease)
-    return claim_probe(database, (chosen.lane, chosen.priority), chosen.id, lease_seconds=lease)
+    lane = chosen[0].lane if chosen else ways[0][0]
+    priority = min((one.priority for one in chosen), default=Priority.NORMAL)
+    ids = [one.id for one in chosen]
+    return claim_probe(database, (lane, priority), ids, lease_seconds=lease)
 
 
 def _choose(
@@ -74,19 +78,24 @@ def _choose(
     breaker: Breaker,
     ways: list[LaneKey],
     is_usable: Callable[[ServerSettings], bool],
-) -> Candidate | None:
+) -> Sequence[Candidate]:
     database = runtime.database
     failing = passed_over(database)
     suspect = database.read(lambda c: claimed_batch.suspects(c, database, [breaker]))
+    content = content_of(database, breaker.suspect_id)
     ranked = ranked_probes(
         [one for one in candidates(database, ways) if one.id not in failing],
         suspect.get(breaker.server),
         breaker.suspect_id,
-        suspect_content=content_of(database, breaker.suspect_id),
+        suspect_content=content,
         usable_elsewhere={w[0] for w in ways if any(map(is_usable, _servers(runtime, w)))},
         random=runtime.random,
     )
-    return first_free(database, ranked)
+    first = first_free(database, ranked)
+    if first is None or not is_of_contents(breaker.refusal):
+        return [first] if first is not None else []
+    turn, most = breaker.failures - 1, runtime.settings.window
+    return on_trial(ranked, content=content, turn=turn, most=most, random=runtime.random)
 
 
 def _servers(runtime: Runtime, way: LaneKey) -> tuple[ServerSettings, ...]:

@@ -7,7 +7,7 @@ Client host [192.0.2.1] blocked using …"). Each reply alone looks like a refus
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +19,12 @@ REFUSAL_LENGTH = 255
 
 _ODD = 3
 """After this many refusals alike in a row an email that differs is tried next."""
+
+AGAIN = 2
+"""So many emails, refused as before behind one that a probe's server took, keep it halted."""
+
+TRIED = 5
+"""So many emails, at most, a probe tries that were not tried before, until the server takes one."""
 
 _REFUSED = frozenset({Verdict.RETRY, Verdict.FAIL})
 
@@ -52,6 +58,7 @@ class SystemicRefusal:
     emails: frozenset[int]  # of the streak: those not recorded yet go back uncharged
     common: Common
     known: bool  # the server's breaker is open for this very refusal
+    fresh: int = 0  # so many of the emails were refused for the first time
 
     @property
     def reason(self) -> str:
@@ -64,7 +71,7 @@ class RefusalStreak:
 
     `needed` of them, to different recipients, show that the server is at fault. `known` is the
     refusal for which its breaker is open, as it is stored. Then one more of it, the probe's, is
-    enough.
+    enough. Once the probe's server took an email, `AGAIN` are needed, with a fresh one among them.
 
     What this batch saw the server take is known without a look. `were_taken` looks into the log:
     in one streak once for each content, and only where the answer decides.
@@ -86,6 +93,7 @@ class RefusalStreak:
         self._refused: set[Refused] = set()
         self._taken = set[int]()  # contents that do not explain why they are refused
         self._asked = set[int]()  # contents that were looked up
+        self._has_taken = False  # the server took an email of this batch
 
     @property
     def common(self) -> Common | None:
@@ -103,6 +111,7 @@ class RefusalStreak:
         if result.verdict in NOBODY and not result.refused_early():
             return None
         if result.verdict is Verdict.SENT:
+            self._has_taken = True
             self.note_taken(content)
         refusal = refusal_of(result)
         if refusal != self.refusal:
@@ -114,7 +123,7 @@ class RefusalStreak:
             self._emails[email] = traits()
             what = content if result.phase is Phase.DOT else None
             self._refused.add(Refused(result.recipients[0].address, what))
-        is_known = self._known in (refusal, in_ascii(refusal))
+        is_known = self._known in (refusal, in_ascii(refusal)) and self._is_as_before()
         if not is_known and not are_enough(self._refused, self._needed, self._those_taken):
             return None
         return SystemicRefusal(
@@ -122,7 +131,30 @@ class RefusalStreak:
             emails=frozenset(self._emails),
             common=Common.of(self._emails.values()),
             known=is_known,
+            fresh=sum(one.is_fresh for one in self._emails.values()),
         )
+
+    def _is_as_before(self) -> bool:
+        """Return whether the refusals show that a halted server refuses as it did before."""
+        if not self._has_taken:
+            return True
+        is_any_fresh = any(one.is_fresh for one in self._emails.values())
+        return is_any_fresh and are_enough(self._refused, AGAIN, self._those_taken)
+
+    @property
+    def is_probing(self) -> bool:
+        """Whether this batch probes a server that refused every content alike."""
+        return is_of_contents(self._known)
+
+    def pick(self, untried: Sequence[Traits]) -> int:
+        """Return the place of the email that a probe tries next.
+
+        It is one that was not tried before. Behind one that the server took it is one that was
+        refused before: if that is refused again, and the next one is taken, it is to blame itself.
+        """
+        wants_fresh = not self._has_taken or self.refusal is not None
+        places = range(len(untried))
+        return next((place for place in places if untried[place].is_fresh is wants_fresh), 0)
 
     def note_taken(self, content: int) -> None:
         """Note that the server took an email of this content, after it refused those of the streak.
@@ -164,6 +196,11 @@ def _count(refused: Collection[Refused], taken: Collection[int]) -> int:
     return len({who if what is None or what in taken else what for who, what in refused})
 
 
+def is_of_contents(refusal: str | None) -> bool:
+    """Return whether this fingerprint is of a refusal of contents, behind the final dot."""
+    return refusal is not None and refusal.startswith(f"{Phase.DOT}: ")
+
+
 def in_ascii(words: str) -> str:
     """Return a server's words as a database keeps them whose encoding lacks some of their letters.
 
@@ -173,7 +210,12 @@ def in_ascii(words: str) -> str:
 
 
 def reason(refusal: str) -> str:
-    """Return the breaker's reason where every email meets this refusal."""
+    """Return the breaker's reason where every email meets this refusal.
+
+    Contents differ in what no envelope tells, so others than these may pass.
+    """
+    if is_of_contents(refusal):
+        return f"the last contents were all refused alike, and probes try others: {refusal}"
     return f"every email is refused alike: {refusal}"
 
 

@@ -85,36 +85,38 @@ def claim(
 
 
 def claim_probe(
-    database: Database, way: LaneKey, email_id: int | None, *, lease_seconds: float
+    database: Database, way: LaneKey, ids: Sequence[int], *, lease_seconds: float
 ) -> Claim | None:
-    """Claim one email as a probe for `lease_seconds`; without an id the probe is a mere session.
+    """Claim these emails as a probe for `lease_seconds`; without any the probe is a mere session.
 
-    Returns None if the email is no longer due, because another claim was faster; or if another
-    transaction has locked its row, for which no sweep waits; or if the row alone fails. In the last
-    case the next probe is another email.
+    Returns None if none of them is due any longer, because another claim was faster; or if other
+    transactions have locked their rows, for which no sweep waits; or if the rows alone fail. In the
+    last case the next probe is another email.
     """
     (lane, priority), token = way, uuid4()
 
-    def work(connection: Connection) -> Claim | None:
-        if email_id is not None:
-            if not lock_ids(connection, database, among(database, [email_id])):
+    def work(connection: Connection, some: Sequence[int]) -> Claim | None:
+        emails = 0
+        if some:
+            free = sorted(lock_ids(connection, database, among(database, some)))
+            guarded = guarded_statement(database.tables, free, token)
+            emails = connection.execute(guarded).rowcount if free else 0
+            if not emails:
                 return None
-            guarded = guarded_statement(database.tables, [email_id], token)
-            if connection.execute(guarded).rowcount != 1:
-                return None
-        emails = 0 if email_id is None else 1
         made = Claim(token=token, priority=priority, emails=emails, lane=lane, is_probe=True)
         _lease(connection, database, [made], lease_seconds)
         return made
 
-    try:
-        return database.run(work)
-    except Exception as error:
-        if email_id is None or not may_be_of_a_row(error):
-            raise
-        _log.error("outbox: email %d could not be claimed (%s)", email_id, describe(error))
-        pass_over(database, [email_id])
-        return None
+    for some in [ids, *([one] for one in ids[: len(ids) - 1])]:  # one by one where a row fails
+        try:
+            return database.run(partial(work, some=some))
+        except Exception as error:
+            if not some or not may_be_of_a_row(error):
+                raise
+            if len(some) == 1:
+                _log.error("outbox: email %d could not be claimed (%s)", some[0], describe(error))
+                pass_over(database, some)
+    return None
 
 
 def _batches(

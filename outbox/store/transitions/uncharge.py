@@ -26,6 +26,7 @@ from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
 from ..control.blame.attempts import newest
 from ..control.blame.comparison import contents_taken, refusal_in
+from ..control.blame.own_refusals import SURER, are_own
 from ..control.counter import RESTORED
 from ..end_emails import forget_end
 from ..records import traits_of
@@ -85,7 +86,9 @@ def review(
 
     Whether they are enough, `are_enough` says. Refusals for only one recipient domain are that
     domain's fault. Refusals of only one sender may be that sender's, if another sender's email was
-    accepted lately or waits (`outsider_tells`).
+    accepted lately or waits (`outsider_tells`). Contents are to blame themselves if the server
+    takes others in between (`are_own`): then `SURER` times as many are needed, of emails that were
+    refused for the first time.
     """
     tail = database.read(lambda c: _tail(c, database, server, refusal))
     rows = [row for row in tail if refusal_in(Phase(row.phase), row) == refusal]
@@ -97,7 +100,12 @@ def review(
         if not are_enough(refused, needed, partial(contents_taken, database, server, refusal)):
             return False
         common = Common.of(map(traits_of, rows))
-        if common.domains or outsider_tells(common):
+        if common.domains:
+            return False
+        fresh = len({row.email_id for row in rows if not row.waited})
+        if fresh < SURER * needed and are_own(database, server, refusal):
+            return False
+        if outsider_tells(common):
             return False
         circuit_breaker.trip(
             database, server, cause=Cause.EMAILS, reason=reason(refusal), alert=True,

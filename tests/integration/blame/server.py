@@ -90,6 +90,7 @@ class ClassServer(ScriptedServer):
         self.knows_ehlo = True
         self.pause = 0.0  # seconds before the reply to each RCPT
         self.refuses: Callable[[Seen], bool] = lambda _: True
+        self.mailbox: Callable[[str], str | None] = lambda _: None  # what it says to this RCPT
         self.copies: Counter[str] = Counter()  # by recipient
         self.senders: Counter[str] = Counter()  # of every MAIL that came
         self.refused = 0
@@ -155,6 +156,9 @@ class _Conversation:
             self._dialogue.say("503 5.5.1 MAIL first")
             return
         self._seen.recipients.append(_path(line))
+        if refusal := self._server.mailbox(_path(line)):
+            self._dialogue.say(refusal)
+            return
         if self._departs(Phase.RCPT, self._seen):
             return
         if self._server.pause:

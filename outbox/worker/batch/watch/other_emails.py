@@ -19,6 +19,7 @@ from ....store.control.blame.comparison import (
     taken_elsewhere,
     taken_since,
 )
+from ....store.control.blame.own_refusals import are_own
 from ...capacity.claimable import are_left
 from ...process.retry_writes import until_written
 from ...process.runtime import Runtime
@@ -73,6 +74,13 @@ class OtherEmails:
         """Return which of these contents do not explain why the server refuses them."""
         look = partial(contents_taken, self._database, self._server, refusal, contents)
         return until_written(look)
+
+    def are_own(self, refusal: str, *, seen: int) -> bool:
+        """Return whether the server refuses some contents like this just now, and takes others.
+
+        So many emails that were taken behind such a refusal this batch has `seen`.
+        """
+        return until_written(partial(are_own, self._database, self._server, refusal, seen=seen))
 
     def tell_of(self, refused: Common) -> bool:
         """Return whether another sender's email was taken lately, or waits and will tell."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
-from ....domain.delivery.blame import SILENCES, Suspicion, Traits, most_different, patience
+from ....domain.delivery.blame import SILENCES, Suspicion, Traits, patience
 from ....domain.delivery.breaker_timing import OPEN_FIRST, Cause, probe_seconds, session_seconds
 from ....domain.delivery.reach import WITNESS
-from ....domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from ....store.control.blame.comparison import JUST_NOW
 from ....store.records import Breaker, ClaimedEmail
@@ -17,6 +16,7 @@ from ...process.runtime import Runtime
 from .diagnosis import ASIDE, CLASS, DOUBTS, JUDGED, OWN, SERVER, Diagnosis, Kind
 from .lacking import Lacking
 from .other_emails import OtherEmails
+from .refused_alike import RefusedAlike
 from .server_breaker import ServerBreaker, told, why
 
 Untried = Callable[[], Sequence[Traits]]
@@ -35,8 +35,8 @@ _TELLS_NOTHING = frozenset({Verdict.SUSPECT, Verdict.UNSENT})
 class Watch:
     """Draws a conclusion from each result of one batch on one server.
 
-    Emails that were halted one by one are a `Suspicion`, and emails that were refused alike are a
-    `RefusalStreak`. Where the server is to blame, the watch opens its breaker.
+    Emails that were halted one by one are a `Suspicion`, and emails that were refused alike are
+    `RefusedAlike`. Where the server is to blame, the watch opens its breaker.
     """
 
     def __init__(
@@ -63,13 +63,7 @@ class Watch:
         self._others = OtherEmails(runtime, server, lanes)
         self._lacking = Lacking(self._breaker, runtime.settings, suspect)
         self._suspicion = _earlier_suspicion(breaker, suspect)
-        # A probe that is refused as the emails before it were is one more of their streak: the
-        # refusal does not end the probe's email.
-        self._streak = RefusalStreak(
-            runtime.settings.refused_alike,
-            known=self._breaker.refusal,
-            were_taken=self._others.contents_taken,
-        )
+        self._alike = RefusedAlike(self._breaker, self._others, runtime.settings)
         self._last: tuple[int, str] | None = None  # the last suspect and the server's reply
         self._is_silent = False  # the server gives no reply to any email
         self._silent_since: datetime | None = None
@@ -81,14 +75,13 @@ class Watch:
     @property
     def is_choosy(self) -> bool:
         """Whether it matters which email is tried next."""
-        return not self._is_calm and (bool(self._suspicion) or self._streak.common is not None)
+        return not self._is_calm and (bool(self._suspicion) or self._alike.is_choosy)
 
     def pick(self, untried: Sequence[Traits]) -> int:
         """Return the place of the email to try next: under suspicion the one that differs most."""
         if self._suspicion:
             return self._suspicion.pick(untried, self._random)
-        common = self._streak.common
-        return most_different(common, untried) if common is not None else 0
+        return self._alike.pick(untried)
 
     def order(self, untried: Sequence[Traits]) -> list[int]:
         """Return the emails' places in the order to try them: those that may be slow come last."""
@@ -98,7 +91,7 @@ class Watch:
         """Note the result of an email on this server; `untried` returns the traits of the rest."""
         if self._is_calm and result.verdict is Verdict.SENT:
             self._judged = True
-            self._streak.note_taken(email.content_id)
+            self._alike.note_taken(email.content_id)
             return JUDGED
         self._is_calm = False
         match result.verdict:
@@ -114,8 +107,8 @@ class Watch:
         self._lacking.note_other()
         if result.took_too_long:
             return SERVER if self._suspect(email, result, untried) is SERVER else OWN
-        if (acquitted := self._refused_alike(email, result, untried)) is not None:
-            return Diagnosis(Kind.SERVER, acquitted=acquitted)
+        if (found := self._alike.note(email, result, untried)) is not None:
+            return found
         if result.verdict is Verdict.UNKNOWN:
             return self._doubt(email, result)
         if result.verdict in _TELLS_NOTHING:
@@ -200,14 +193,13 @@ class Watch:
 
     def settle(self) -> None:
         """Store what is undecided, and close a breaker that may close, after the last record."""
+        self._alike.settle()
         if not self._breaker.is_tripped:
             if self._judged:
                 self._breaker.clear(alert=self._lacking.is_over)
             if self._last is not None:
                 self._breaker.keep_suspicion(*self._last)
-        if (refusal := self._streak.refusal) is not None:
-            # Also where this batch alone saw too few: the attempt log has those of other batches.
-            self._breaker.review_refusals(refusal, outsider_tells=self._others.tell_of)
+        self._alike.review()  # also where this batch alone saw too few
 
     def _suspect(self, email: ClaimedEmail, result: Transaction, untried: Untried) -> Diagnosis:
         """Add a suspect; return who is to blame, or which emails must tell."""
@@ -257,37 +249,13 @@ class Watch:
         """
         return self._others.just_taken(self._suspicion.could_tell, seconds=seconds)
 
-    def _refused_alike(
-        self, email: ClaimedEmail, result: Transaction, untried: Untried
-    ) -> frozenset[int] | None:
-        """Return the emails that the server refused, if it refuses all alike; else None."""
-        alike = self._streak.add(
-            email.id, result, content=email.content_id, traits=lambda: email.traits
-        )
-        if alike is None or not (alike.known or self._is_servers_fault(alike, untried)):
-            return None
-        self._breaker.trip_for_refusals(alike, suspect_id=email.id)
-        return alike.emails
-
-    def _is_servers_fault(self, alike: SystemicRefusal, untried: Untried) -> bool:
-        """Return whether the server is to blame for refusals that are alike.
-
-        It is not where all refused emails have a domain in common, or where another sender's email
-        shows that only this sender is refused.
-        """
-        if alike.common.domains:
-            return False
-        if any(alike.common.lacked_by(email) for email in untried()):
-            return False
-        return not self._others.tell_of(alike.common)
-
     def _clear(self) -> None:
         """End the suspicion: the server took or judged an email itself."""
         self._judged = True
         self._last = None
         self._is_silent, self._doubts = False, 0
         self._suspicion.clear()
-        self._is_calm = self._breaker.was_closed and self._streak.refusal is None
+        self._is_calm = self._breaker.was_closed and not self._alike.is_any
 
 
 def _earlier_suspicion(breaker: Breaker | None, suspect: Traits | None) -> Suspicion:

@@ -75,7 +75,7 @@ def test_an_email_that_is_locked_after_it_was_chosen_is_not_claimed(
     with shop.session() as session, no_waiting(worker):
         hold(shop, session, email.id)
         way = ("", Priority.NORMAL)
-        claim = partial(claim_probe, worker.database, way, email.id, lease_seconds=LEASE)
+        claim = partial(claim_probe, worker.database, way, [email.id], lease_seconds=LEASE)
         assert in_time(claim, session) is None
     assert shop.status(email.id) is Status.PENDING
     assert shop.count(shop.tables.lease) == 0

@@ -1,0 +1,68 @@
+"""Finds that refusals alike are the emails' own: the server takes others in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import select
+
+from ....domain.delivery.refusal_streak import is_of_contents
+from ....domain.delivery.transaction import Phase, Verdict
+from ...connection.database import Database
+from ...schema.clock import utc
+from .attempts import newest
+from .comparison import OTHERS, refusal_in
+
+SURER = 10
+"""So many times as many emails show that a server is at fault, where it refused such contents just
+now and took others in between."""
+
+SHOWN = 900.0
+"""Seconds for which an email that was taken behind a refusal counts."""
+
+LAST_TAKEN = 10.0
+"""Seconds within which it must have taken an email. So a server that takes none any more is halted
+soon, whatever it did before."""
+
+AT_ONCE = timedelta(seconds=2)
+"""An email that was taken so soon behind a refusal shows that the refused one is to blame. A quota
+that frees a place now and then seldom does so just then."""
+
+
+def are_own(database: Database, server: str, refusal: str, *, seen: int = 0) -> bool:
+    """Return whether this server refuses some contents like this just now, and takes others.
+
+    So many emails that were taken behind such a refusal the caller has `seen` itself.
+    """
+    if not is_of_contents(refusal):
+        return False
+    attempt = database.tables.attempt.c
+    lately = attempt.finished_at > database.now(-SHOWN)
+    found = newest(database, server, lately, attempt.finished_at < database.now(SHOWN)).c
+    is_new = (found.finished_at > database.now(-LAST_TAKEN)).label("is_new")
+    columns = (
+        found.started_at, found.finished_at, found.verdict, found.phase, found.code,
+        found.enhanced, found.reply, is_new,
+    )  # fmt: skip
+    statement = select(*columns).order_by(found.started_at, found.id)
+    rows = database.read(lambda connection: connection.execute(statement).all())
+    if not seen and not any(row.is_new for row in rows if row.verdict == Verdict.SENT):
+        return False
+    return seen + _turns(rows, refusal) >= OTHERS
+
+
+def _turns(rows: Iterable[Any], refusal: str) -> int:
+    """Count the emails that were taken at once behind a refusal, in the order of their tries."""
+    turns, refused_at = 0, None
+    for row in rows:
+        if row.verdict == Verdict.SENT:
+            if refused_at is not None:
+                is_behind = refused_at <= utc(row.started_at) <= refused_at + AT_ONCE
+                turns, refused_at = turns + is_behind, None if is_behind else refused_at
+        elif row.verdict in (Verdict.FAIL, Verdict.RETRY) and (
+            refusal_in(Phase(row.phase), row) == refusal
+        ):
+            refused_at = utc(row.finished_at)
+    return turns

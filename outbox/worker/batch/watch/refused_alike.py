@@ -1,0 +1,122 @@
+"""Emails that a server refuses alike, one after the other: is the server at fault, or are they?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....domain.config.settings import Settings
+from ....domain.delivery.blame import Traits, most_different
+from ....domain.delivery.refusal_streak import TRIED, RefusalStreak, SystemicRefusal
+from ....domain.delivery.transaction import Transaction, Verdict
+from ....store.control.blame.own_refusals import SURER
+from ....store.records import ClaimedEmail
+from .diagnosis import OWN, Diagnosis, Kind
+from .other_emails import OtherEmails
+from .server_breaker import ServerBreaker
+
+
+class RefusedAlike:
+    """The `RefusalStreak` of one batch on one server, and what follows from it."""
+
+    def __init__(self, breaker: ServerBreaker, others: OtherEmails, settings: Settings) -> None:
+        self._breaker = breaker
+        self._others = others
+        self._needed = settings.refused_alike
+        # A probe that is refused as the emails before it were is one more of their streak: the
+        # refusal does not end the probe's email.
+        self._streak = RefusalStreak(
+            settings.refused_alike, known=breaker.refusal, were_taken=others.contents_taken
+        )
+        self.note_taken = self._streak.note_taken  # it is called for each email: no call more
+        self._pending: tuple[SystemicRefusal, int] | None = None  # a probe that tries further ones
+        self._own: dict[tuple[str, int], bool] = {}  # are the contents to blame, as the log says?
+        self._turns = 0  # emails that were taken right behind such a refusal
+        self._has_taken = False
+
+    @property
+    def is_any(self) -> bool:
+        """Whether the last email was refused in a way that other emails may be."""
+        return self._streak.refusal is not None
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether it matters which email is tried next."""
+        return self._streak.is_probing or self._streak.common is not None
+
+    def pick(self, untried: Sequence[Traits]) -> int:
+        """Return the place of the email to try next."""
+        if self._streak.is_probing:
+            return self._streak.pick(untried)
+        common = self._streak.common
+        return most_different(common, untried) if common is not None else 0
+
+    def note(
+        self, email: ClaimedEmail, result: Transaction, untried: Callable[[], Sequence[Traits]]
+    ) -> Diagnosis | None:
+        """Note an email's result; return what follows where the server may refuse all alike.
+
+        A probe goes on after a refusal while it has emails that may tell. Each result is the
+        email's own for now: no conclusion is drawn from it, and it is taken back if all are alike.
+        """
+        if result.verdict is Verdict.SENT:
+            self._has_taken, self._pending = True, None
+            self._turns += self._streak.refusal is not None
+        alike = self._streak.add(
+            email.id, result, content=email.content_id, traits=lambda: email.traits
+        )
+        if alike is None and self._pending is not None and not self._goes_on(self._pending[0]):
+            alike = self._pending[0]  # an unknown mailbox, for example, tells nothing of contents
+        if alike is None:
+            return None
+        if alike.known and self._goes_on(alike) and len(alike.emails) < TRIED and untried():
+            self._pending = alike, email.id
+            return OWN
+        if not self._is_servers_fault(alike, untried):
+            return None
+        self._trip(alike, email.id)
+        return Diagnosis(Kind.SERVER, acquitted=alike.emails)
+
+    def _goes_on(self, alike: SystemicRefusal) -> bool:
+        """Return whether the last result was this refusal too, or told nothing."""
+        return self._streak.refusal == alike.refusal
+
+    def settle(self) -> None:
+        """Have the probe's breaker stay open, where its last emails had not told otherwise."""
+        if self._pending is not None:  # the email that was to tell was withdrawn, for example
+            self._trip(*self._pending)
+
+    def review(self) -> None:
+        """Look at the log, which has the refusals of other batches too, behind the last record."""
+        if (refusal := self._streak.refusal) is not None:
+            self._breaker.review_refusals(refusal, outsider_tells=self._others.tell_of)
+
+    def _trip(self, alike: SystemicRefusal, email_id: int) -> None:
+        self._pending = None
+        if self._has_taken and alike.known:  # it takes some: the next probe follows soon
+            self._breaker.clear(alert=False)
+        self._breaker.trip_for_refusals(alike, suspect_id=email_id)
+
+    def _is_servers_fault(
+        self, alike: SystemicRefusal, untried: Callable[[], Sequence[Traits]]
+    ) -> bool:
+        """Return whether the server is to blame for refusals that are alike.
+
+        A halted server is, until it takes an email. It is not where all refused emails have a
+        domain in common, or where another sender's email shows that only this sender is refused.
+        Nor is it where the log shows that it takes other contents in between.
+        """
+        if alike.known:
+            return not (self._has_taken and self._are_own(alike.refusal))
+        if alike.common.domains:
+            return False
+        if alike.fresh < SURER * self._needed and self._are_own(alike.refusal):
+            return False
+        if any(alike.common.lacked_by(email) for email in untried()):
+            return False
+        return not self._others.tell_of(alike.common)
+
+    def _are_own(self, refusal: str) -> bool:
+        asked = refusal, self._turns
+        if asked not in self._own:
+            self._own[asked] = self._others.are_own(refusal, seen=self._turns)
+        return self._own[asked]

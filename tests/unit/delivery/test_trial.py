@@ -1,0 +1,69 @@
+"""The emails that probe a server together, where it refused each content alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+
+from outbox.domain.delivery.blame import Traits
+from outbox.domain.delivery.refusal_streak import TRIED
+from outbox.domain.priority import Priority
+from outbox.store.control.blame.comparison import Candidate
+from outbox.store.control.blame.trial import on_trial
+
+MOST = 20
+TRAITS = Traits(sender="shop@shop.example", domains=frozenset({"x.example"}), size=1000)
+
+
+def candidate(number: int, priority: Priority = Priority.NORMAL, **changes: object) -> Candidate:
+    values: dict[str, object] = {"lane": "a", "content": number, "is_fresh": True} | changes
+    return Candidate(id=number, priority=priority, traits=TRAITS, expires=False, **values)  # type: ignore[arg-type]
+
+
+def chosen(emails: Iterable[Candidate], *, turn: int = 0, most: int = MOST) -> list[int]:
+    ticks = count()
+    made = on_trial(
+        list(emails), content=0, turn=turn, most=most, random=lambda: float(next(ticks))
+    )
+    return [one.id for one in made]
+
+
+NORMAL = [candidate(n) for n in range(1, 50)]
+URGENT = [candidate(n, Priority.URGENT) for n in range(50, 60)]
+REFUSED = [candidate(n, is_fresh=False) for n in range(60, 70)]
+
+
+def test_urgent_ones_lead_at_first_with_one_other_among_them() -> None:
+    made = chosen([*NORMAL, *URGENT])
+    assert len(made) == TRIED
+    assert sum(50 <= one < 60 for one in made) == TRIED - 1
+    assert made[0] >= 50
+
+
+def test_the_newest_lead_then_and_none_is_urgent() -> None:
+    made = chosen([*NORMAL, *URGENT], turn=1)
+    assert [made[0], *made[2:]] == [49, 48, 47, 46]
+    assert made[1] < 50
+
+
+def test_behind_them_come_fewer_that_were_refused_before() -> None:
+    made = chosen([*NORMAL, *REFUSED])
+    assert [one >= 60 for one in made] == [False] * TRIED + [True] * (TRIED - 1)
+
+
+def test_a_small_window_bounds_them() -> None:
+    assert len(chosen([*NORMAL, *REFUSED], most=4)) == 3
+    assert len(chosen([*NORMAL, *REFUSED], most=1)) == 1
+
+
+def test_all_are_of_one_lane_and_of_contents_of_their_own() -> None:
+    news = [candidate(n, content=7) for n in range(100, 200)]
+    other = [candidate(n, lane="b") for n in range(200, 300)]
+    assert chosen([*news, *other], turn=2) == [100]
+
+
+def test_the_last_suspects_content_and_what_was_tried_come_last() -> None:
+    same = [candidate(n, content=0) for n in range(100, 110)]
+    assert set(chosen([*same, *NORMAL[:3]])) == {1, 2, 3}
+    assert chosen(same) == [100]
+    assert set(chosen(REFUSED)) <= set(range(60, 70))
