@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,14 +19,10 @@ from outbox.flask_ext.alarm import verbs
 from outbox.store.control import circuit_breaker
 from outbox.store.control.health_mark import turn
 from tests.support.shop.shell import runner
-from tests.support.shop.shop import Shop, Shops
-from tests.support.waiting import wait_until
+from tests.support.shop.shop import Shop
 
 pytestmark = pytest.mark.one_database("postgresql")
 
-ROOT = Path(__file__).parents[3]
-PATIENCE = 60.0
-FLASK = [sys.executable, "-m", "flask", "--app", "watched"]
 Heard = list[tuple[bool, tuple[str, ...]]]
 
 
@@ -125,10 +118,6 @@ def test_while_the_database_is_away_each_call_tells_so(heard: Heard) -> None:
     assert [healthy for healthy, _ in heard] == [False, False]
 
 
-def environment(shops: Shops) -> dict[str, str]:
-    return {**os.environ, "DATABASE_URL": shops.url, "PYTHONPATH": str(ROOT)}
-
-
 def script(path: Path, code: int) -> list[str]:
     """Return a command that writes down what it was told, and then exits with this code."""
     program = (
@@ -175,114 +164,6 @@ def test_if_the_command_fails_the_next_watch_tells_again(shop: Shop, command: li
     assert run("watch").output == ""
 
 
-APP = """
-import os
-from flask import Flask
-from flask_sqlalchemy import SQLAlchemy
-from outbox import Outbox
-
-app = Flask(__name__)
-app.config.update(SQLALCHEMY_DATABASE_URI=os.environ["DATABASE_URL"], MAIL_SERVER="127.0.0.1")
-Outbox().init_app(app, db=SQLAlchemy(app))
-"""
-
-ENDED_AGAIN = """
-import signal
-from outbox.flask_ext.alarm.verbs import Watching
-
-watch_again = Watching.watch_again
-
-
-def ended_again(self, health):
-    os.kill(os.getpid(), signal.SIGTERM)
-    os.kill(os.getpid(), signal.SIGHUP)
-    watch_again(self, health)
-
-
-Watching.watch_again = ended_again
-"""
-"""As `timeout` does, which sends its signal to the process and to its group."""
-
-
-STUCK = """
-import signal
-import time
-from outbox.flask_ext.alarm.verbs import Watching
-
-
-def stands_still(self, health):
-    open("stuck", "w").close()
-    while True:
-        time.sleep(60)
-
-
-Watching.watch_again = stands_still
-"""
-"""As beside a database that does not answer."""
-
-
-@pytest.mark.long
-def test_a_further_signal_ends_what_stands_still(shops: Shops, tmp_path: Path) -> None:
-    shops.open().enqueue()
-    (tmp_path / "watched.py").write_text(APP + STUCK)
-    command = ["--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"]
-    words = [*FLASK, "outbox", "watch", "--max-age", "0", *command]
-    with subprocess.Popen(words, cwd=tmp_path, env=environment(shops)) as process:
-        wait_until((tmp_path / "stuck").exists, PATIENCE, "it to put in order")
-
-        def has_ended() -> bool:
-            process.terminate()
-            return process.poll() is not None
-
-        wait_until(has_ended, PATIENCE, "the process to end", pause=0.1)
-    assert process.returncode == -signal.SIGTERM
-
-
-def watching(
-    shops: Shops,
-    folder: Path,
-    *command: object,
-    output: str = "/dev/null",
-    app: str = APP,
-    before: Sequence[str] = (),
-) -> int:
-    """Run `flask outbox watch` in a process of its own; return its exit status."""
-    (folder / "watched.py").write_text(app)
-    words = [*before, *FLASK, "outbox", "watch", "--max-age", "0", *map(str, command)]
-    with Path(output).open("w") as stdout:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            env=environment(shops),
-            stdout=stdout,
-            timeout=PATIENCE,
-            check=False,
-        )
-    return done.returncode
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("app", [APP, APP + ENDED_AGAIN], ids=["once", "again"])
-def test_if_it_is_ended_while_its_command_runs_the_next_watch_tells_again(
-    shops: Shops, tmp_path: Path, number: signal.Signals, app: str
-) -> None:
-    shop = shops.open()
-    shop.enqueue()
-    command = ["--", "sh", "-c", f"kill -{int(number)} $PPID; exec sleep 60"]
-    assert watching(shops, tmp_path, *command, app=app) == 128 + number
-    assert shop.outbox.watch(0) is not None
-
-
-@pytest.mark.long
-def test_nohup_holds(shops: Shops, tmp_path: Path) -> None:
-    shop = shops.open()
-    shop.enqueue()
-    command = ["--", "sh", "-c", "kill -HUP $PPID"]
-    assert watching(shops, tmp_path, *command, before=["nohup"]) == 0
-    assert shop.outbox.watch(0) is None
-
-
 @pytest.mark.parametrize("healthy", [True, False])
 def test_if_the_process_is_ended_when_the_turn_is_noted_the_next_watch_tells(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, healthy: bool
@@ -302,19 +183,6 @@ def test_if_the_process_is_ended_when_the_turn_is_noted_the_next_watch_tells(
     with pytest.raises(SystemExit):
         shop.outbox.watch()
     assert [shop.outbox.watch() is None for _ in range(2)] == [False, True]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("has_command", [True, False])
-def test_if_it_cannot_print_the_command_tells_or_the_next_watch(
-    shops: Shops, tmp_path: Path, has_command: bool
-) -> None:
-    shop, note = shops.open(), tmp_path / "note"
-    shop.enqueue()
-    command = script(note, 0) if has_command else []
-    assert watching(shops, tmp_path, *command, output="/dev/full") != 0
-    assert note.exists() is has_command
-    assert (shop.outbox.watch(0) is None) is has_command
 
 
 def test_where_nothing_has_turned_nothing_is_told_again(shop: Shop) -> None:

@@ -1,0 +1,141 @@
+"""`flask outbox watch` in a process of its own: signals, `nohup`, and an output that is full."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.integration.flask_ext.test_watch import script
+from tests.support.shop.shop import Shops
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.one_database("postgresql"), pytest.mark.long]
+
+ROOT = Path(__file__).parents[3]
+PATIENCE = 60.0
+FLASK = [sys.executable, "-m", "flask", "--app", "watched"]
+
+APP = """
+import os
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+from outbox import Outbox
+
+app = Flask(__name__)
+app.config.update(SQLALCHEMY_DATABASE_URI=os.environ["DATABASE_URL"], MAIL_SERVER="127.0.0.1")
+Outbox().init_app(app, db=SQLAlchemy(app))
+"""
+
+ENDED_AGAIN = """
+import signal
+from outbox.flask_ext.alarm.verbs import Watching
+
+watch_again = Watching.watch_again
+
+
+def ended_again(self, health):
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGHUP)
+    watch_again(self, health)
+
+
+Watching.watch_again = ended_again
+"""
+"""As `timeout` does, which sends its signal to the process and to its group."""
+
+
+STUCK = """
+import signal
+from outbox.flask_ext.alarm.verbs import Watching
+
+
+def stands_still(self, health):
+    open("stuck", "w").close()
+    while True:
+        signal.pause()
+
+
+Watching.watch_again = stands_still
+"""
+"""As beside a database that does not answer."""
+
+
+def environment(shops: Shops) -> dict[str, str]:
+    return {**os.environ, "DATABASE_URL": shops.url, "PYTHONPATH": str(ROOT)}
+
+
+def test_a_further_signal_ends_what_stands_still(shops: Shops, tmp_path: Path) -> None:
+    shops.open().enqueue()
+    (tmp_path / "watched.py").write_text(APP + STUCK)
+    command = ["--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"]
+    words = [*FLASK, "outbox", "watch", "--max-age", "0", *command]
+    with subprocess.Popen(words, cwd=tmp_path, env=environment(shops)) as process:
+        wait_until((tmp_path / "stuck").exists, PATIENCE, "it to put in order")
+
+        def has_ended() -> bool:
+            process.terminate()
+            return process.poll() is not None
+
+        wait_until(has_ended, PATIENCE, "the process to end", pause=0.1)
+    assert process.returncode == -signal.SIGTERM
+
+
+def watching(
+    shops: Shops,
+    folder: Path,
+    *command: object,
+    output: str = "/dev/null",
+    app: str = APP,
+    before: Sequence[str] = (),
+) -> int:
+    """Run `flask outbox watch` in a process of its own; return its exit status."""
+    (folder / "watched.py").write_text(app)
+    words = [*before, *FLASK, "outbox", "watch", "--max-age", "0", *map(str, command)]
+    with Path(output).open("w") as stdout:
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            env=environment(shops),
+            stdout=stdout,
+            timeout=PATIENCE,
+            check=False,
+        )
+    return done.returncode
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("app", [APP, APP + ENDED_AGAIN], ids=["once", "again"])
+def test_if_it_is_ended_while_its_command_runs_the_next_watch_tells_again(
+    shops: Shops, tmp_path: Path, number: signal.Signals, app: str
+) -> None:
+    shop = shops.open()
+    shop.enqueue()
+    command = ["--", "sh", "-c", f"kill -{int(number)} $PPID; exec sleep 60"]
+    assert watching(shops, tmp_path, *command, app=app) == 128 + number
+    assert shop.outbox.watch(0) is not None
+
+
+def test_nohup_holds(shops: Shops, tmp_path: Path) -> None:
+    shop = shops.open()
+    shop.enqueue()
+    command = ["--", "sh", "-c", "kill -HUP $PPID"]
+    assert watching(shops, tmp_path, *command, before=["nohup"]) == 0
+    assert shop.outbox.watch(0) is None
+
+
+@pytest.mark.parametrize("has_command", [True, False])
+def test_if_it_cannot_print_the_command_tells_or_the_next_watch(
+    shops: Shops, tmp_path: Path, has_command: bool
+) -> None:
+    shop, note = shops.open(), tmp_path / "note"
+    shop.enqueue()
+    command = script(note, 0) if has_command else []
+    assert watching(shops, tmp_path, *command, output="/dev/full") != 0
+    assert note.exists() is has_command
+    assert (shop.outbox.watch(0) is None) is has_command
