@@ -44,6 +44,7 @@ def heading(browser: Chrome) -> str:
     return browser.find_element(By.TAG_NAME, "h1").text
 
 
+@pytest.mark.long
 def test_an_order_is_confirmed_in_the_inbox(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name="Ada Lovelace", email="ada@example.com")
     assert heading(browser) == "Thank you, Ada Lovelace."

@@ -62,7 +62,7 @@ def rows(made: World, tag: str) -> Counter[tuple[str, int]]:
     return Counter((row.status, row.attempts) for row in made.emails(tag))
 
 
-@pytest.mark.parametrize("size", [12, 450])
+@pytest.mark.parametrize("size", [12, pytest.param(450, marks=pytest.mark.long)])
 def test_contents_that_a_filter_refuses_stop_no_other_and_end(size: int, shops: Shops) -> None:
     with world(shops, filtering()) as made:
         write(made, *map(bad, range(size)))
@@ -74,6 +74,7 @@ def test_contents_that_a_filter_refuses_stop_no_other_and_end(size: int, shops: 
         assert set(made.copies.values()) == {1}
 
 
+@pytest.mark.long
 def test_so_it_is_while_bad_ones_come_on_and_on(shops: Shops) -> None:
     with world(shops, filtering()) as made:
         write(made, *map(bad, range(200)))
@@ -84,6 +85,7 @@ def test_so_it_is_while_bad_ones_come_on_and_on(shops: Shops) -> None:
         assert rows(made, "bad") == {("failed", 1): 200 + 60 * 18}
 
 
+@pytest.mark.long
 def test_a_server_that_comes_to_refuse_every_email_charges_nobody(shops: Shops) -> None:
     """It has refused some contents before, in the very same words."""
     server = filtering()

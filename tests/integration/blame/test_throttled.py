@@ -80,6 +80,7 @@ def test_who_met_a_limit_again_is_not_charged_as_another_was_taken_just_now(
         assert {(row.status, row.attempts) for row in made.emails("bad")} == {("sent", 1)}
 
 
+@pytest.mark.long
 @limits
 def test_one_email_that_always_meets_a_limit_delays_nobody_and_ends_by_its_lifetime(
     limit: str, shops: Shops

@@ -45,6 +45,7 @@ def in_time(what: Callable[[], Result]) -> Result:
         pool.shutdown(wait=False)
 
 
+@pytest.mark.long
 def test_a_watch_notes_the_turn_and_tells_once(server: Primary, shop: Shop) -> None:
     shop.enqueue()
     with server.alone():

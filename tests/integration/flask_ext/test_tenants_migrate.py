@@ -59,6 +59,7 @@ def warned(app: Flask) -> bool:
     return found
 
 
+@pytest.mark.long
 def test_a_schema_with_a_name_of_its_own_is_compared_and_finds_no_change(engine: sa.Engine) -> None:
     app, metadata = opened(engine, "mail")
     of_db = sa.MetaData()
@@ -73,6 +74,7 @@ def test_a_schema_with_a_name_of_its_own_is_compared_and_finds_no_change(engine:
     assert not warned(app)
 
 
+@pytest.mark.long
 def test_tables_named_into_the_default_schema_would_be_removed_and_check_says_so(
     engine: sa.Engine,
 ) -> None:

@@ -224,6 +224,7 @@ def test_a_copied_file_of_sqlite_sends_nothing_under_another_name(
         assert left(copy, catcher) == 4
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_role_that_may_not_ask_for_the_cluster_sends_and_check_says_what_to_set(
     shops: Shops, database_url: str, catcher: Catcher

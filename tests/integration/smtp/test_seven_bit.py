@@ -105,6 +105,7 @@ def test_a_content_that_would_be_too_large_when_encoded_is_not_sent() -> None:
     assert "(SIZE)" in result.reply.text
 
 
+@pytest.mark.long
 @pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")
 def test_a_parsed_message_arrives_encoded_and_a_signed_one_waits_with_an_alert(

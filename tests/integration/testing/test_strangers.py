@@ -138,6 +138,7 @@ def test_an_app_for_the_whole_session_and_an_app_for_each_test(shops: Shops) -> 
     assert shop.statuses() == ["sent", "sent"]
 
 
+@pytest.mark.long
 def test_a_factory_that_makes_several_apps_of_one_outbox(shops: Shops, tmp_path: Any) -> None:
     db, outbox = SQLAlchemy(), Outbox()
 

@@ -86,6 +86,7 @@ def test_a_storage_that_is_silent_holds_no_order_up(
     assert max(waits["socket_timeout"], waits["socket_connect_timeout"]) <= 1
 
 
+@pytest.mark.long
 def test_an_empty_storage_is_none(processes: Processes) -> None:
     processes.environment["LIMITS_URL"] = ""
     app = processes.start()

@@ -148,6 +148,7 @@ def test_statements_for_sqlite_are_refused_with_the_reason(
     assert "cannot proceed in --sql mode" in caplog.text
 
 
+@pytest.mark.long
 @pytest.mark.one_database("sqlite")
 def test_the_folder_of_the_code_may_have_a_percent_sign(database_url: str, tmp_path: Path) -> None:
     folder = tmp_path / "feature%2Fink"

@@ -109,6 +109,7 @@ def test_an_order_whose_commit_failed_is_paid_once_when_the_form_is_sent_again(
     assert paid == {checkout: 2 * 1280}
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_one_address_gets_no_flood_of_confirmations(app: Flask) -> None:
     most = int(limits.ORDERS_TO_AN_ADDRESS.split("/")[0])

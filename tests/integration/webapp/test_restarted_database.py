@@ -56,6 +56,7 @@ def cut_others(connection: Connection) -> int:
     return len(found)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_host_that_vanishes_is_given_up_within_a_minute(app: Flask) -> None:
     with app.app_context(), db.engine.connect() as connection:

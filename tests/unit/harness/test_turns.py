@@ -101,6 +101,7 @@ def _quick() -> list[str]:
     return shlex.split(line.partition(":=")[2])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -146,6 +146,7 @@ def test_one_process_sends_old_bulk_behind_normal_email_at_any_rate(rate: Rate) 
     assert len(shop.sent["", N]) >= 0.8 * len(shop.sent["", B])
 
 
+@pytest.mark.long
 def test_email_of_a_domain_whose_rate_urgent_email_uses_up_goes_beside_other_email() -> None:
     lanes = Lanes(domains={"slow.example": Rate(20, 1)})
     ways = {("@slow.example", U): 600.0, ("@slow.example", N): 600.0, ("", N): 600.0}
@@ -155,6 +156,7 @@ def test_email_of_a_domain_whose_rate_urgent_email_uses_up_goes_beside_other_ema
     assert len(shop.sent["@slow.example", U]) >= 0.6 * 20 * 200
 
 
+@pytest.mark.long
 def test_bulk_on_a_full_server_goes_though_other_bulk_is_always_on_its_way() -> None:
     ways = {("", N): 600.0, ("", B): 600.0, ("news", B): 600.0}
     lanes = Lanes(routes={"": {}, "news": {}})

@@ -88,6 +88,7 @@ def test_so_are_those_with_different_settings_or_servers(celery: Celery) -> None
     assert runtime_of(celery) is runtime(kept)
 
 
+@pytest.mark.long
 def test_so_are_those_of_tenants_with_a_schema_each(celery: Celery) -> None:
     made = [flask_app(name, moves={None: name}) for name in ("shop", "other")]
     for flask in made:
@@ -129,6 +130,7 @@ def test_each_of_two_flask_apps_with_a_celery_app_of_its_own_is_found(celery: Ce
     assert (runtime_of(celery), runtime_of(other)) == (runtime(shop), runtime(admin))
 
 
+@pytest.mark.long
 def test_the_celery_app_keeps_the_flask_app_alive_and_no_other() -> None:
     celery = Celery("shop", broker="memory://", set_as_current=False)
     flask = flask_app()

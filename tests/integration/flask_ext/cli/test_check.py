@@ -171,17 +171,19 @@ def test_check_names_the_beat_that_a_clock_set_back_does_not_stop(
     ("pool", "concurrency", "size", "said"),
     [
         ("threads", 24, {}, True),  # SQLAlchemy's default: 5 are kept open
-        ("gevent", "21", {}, True),
+        pytest.param("gevent", "21", {}, True, marks=pytest.mark.long),
         ("gevent", "20", {}, False),
-        ("threads", "auto", {}, False),
-        ("somebody.elses:Pool", 24, {}, False),
-        ("threads", 20, {}, False),
-        ("threads", 24, {"max_overflow": 40}, True),
-        ("threads", 24, {"pool_size": 6, "max_overflow": 0}, False),
-        ("threads", 24, {"max_overflow": -1}, False),
-        ("threads", 24, {"pool_size": 0}, False),
+        pytest.param("threads", "auto", {}, False, marks=pytest.mark.long),
+        pytest.param("somebody.elses:Pool", 24, {}, False, marks=pytest.mark.long),
+        pytest.param("threads", 20, {}, False, marks=pytest.mark.long),
+        pytest.param("threads", 24, {"max_overflow": 40}, True, marks=pytest.mark.long),
+        pytest.param(
+            "threads", 24, {"pool_size": 6, "max_overflow": 0}, False, marks=pytest.mark.long
+        ),
+        pytest.param("threads", 24, {"max_overflow": -1}, False, marks=pytest.mark.long),
+        pytest.param("threads", 24, {"pool_size": 0}, False, marks=pytest.mark.long),
         ("threads", 24, {"poolclass": NullPool}, False),
-        ("prefork", 24, {}, False),
+        pytest.param("prefork", 24, {}, False, marks=pytest.mark.long),
     ],
 )
 def test_check_tells_of_a_pool_that_keeps_no_connection_for_each_four_tasks(

@@ -100,6 +100,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("statement", "remedy"), SETTINGS)
 def test_a_setting_that_refuses_writes_is_an_error_that_names_it(
     admin: Admin, role: str, database: str, database_url: str, statement: str, remedy: str
@@ -135,6 +136,7 @@ def test_a_connection_that_is_read_only_by_its_options_is_told_to_drop_them(
         assert "by the connection's options" in errors(app)["read-only"]
 
 
+@pytest.mark.long
 def test_tables_outside_of_the_search_path_are_not_told_to_be_migrated(
     admin: Admin, role: str, database_url: str
 ) -> None:
@@ -208,6 +210,7 @@ def test_a_schema_that_the_role_may_not_use_is_told_with_the_grant(
         assert grant in app.test_cli_runner().invoke(args=["outbox", "health"]).output
 
 
+@pytest.mark.long
 def test_tables_of_other_tenants_do_not_stand_in_the_way_of_a_new_schema(
     admin: Admin, role: str, database_url: str
 ) -> None:

@@ -79,6 +79,7 @@ def test_it_tells_how_many_the_broker_took_before_it_failed(
     assert "password" not in output
 
 
+@pytest.mark.long
 def test_the_jobs_are_done_and_pauses_told_before_it_fails(shop: Shop) -> None:
     run = runner(shop)
     shop.enqueue()

@@ -72,6 +72,7 @@ def test_without_a_secret_it_says_what_to_set_and_changes_nothing(shops: Shops) 
     assert shop.statuses() == ["pending"]
 
 
+@pytest.mark.long
 def test_check_tells_if_the_secret_was_changed_and_the_former_one_helps(shops: Shops) -> None:
     shops.open(SECRET_KEY="former").outbox.erase(ADA)
     changed = "OUTBOX_ERASE_KEY, or SECRET_KEY in its place, was changed"

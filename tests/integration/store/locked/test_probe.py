@@ -93,6 +93,7 @@ def test_no_sweep_waits_for_a_host_that_vanished_while_it_wrote_of_a_server(
     assert len(probes(worker)) == 1
 
 
+@pytest.mark.long
 def test_no_rescue_of_a_probe_waits_for_a_host_that_vanished_while_it_wrote_of_a_server(
     shop: Shop, workers: Shops
 ) -> None:

@@ -124,6 +124,7 @@ def test_an_asynchronous_session_over_asyncpg_enqueues_behind_a_pool(
     assert shop.count(shop.tables.email) == ALONE
 
 
+@pytest.mark.long
 @pytest.mark.usual_driver
 def test_an_asynchronous_session_over_psycopg_prepares_nothing_of_ours_behind_a_pool(
     pooled: PgBouncer, shops: Shops
@@ -175,6 +176,7 @@ def test_the_setting_of_the_apps_own_engine_stays_as_it_was(pooled: PgBouncer, s
         assert driver.prepare_threshold == 5
 
 
+@pytest.mark.long
 @pytest.mark.usual_driver
 def test_check_tells_an_app_whose_own_statements_are_prepared_behind_a_pool(
     pooled: PgBouncer, shops: Shops

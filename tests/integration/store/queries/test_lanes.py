@@ -224,6 +224,7 @@ def test_an_urgent_email_is_claimed_next_while_bulk_takes_every_slot_it_may(shop
     assert [made.priority for made in swept(shop)] == [Priority.URGENT]
 
 
+@pytest.mark.long
 def test_bulk_that_has_waited_long_is_claimed_though_normal_email_takes_every_slot(
     shops: Shops,
 ) -> None:

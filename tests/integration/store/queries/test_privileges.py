@@ -81,6 +81,7 @@ def owner(database_url: str) -> Iterator[Owner]:
     owner.close()
 
 
+@pytest.mark.long
 def test_check_names_what_is_missing_and_its_grant_mends_it(shops: Shops, owner: Owner) -> None:
     owner.run(*EVERYTHING)
     url = owner.engine.url.set(username=owner.role)

@@ -170,6 +170,7 @@ def test_a_second_fold_passes_on_while_the_first_one_works(shop: Shop) -> None:
     assert sums(shop) == all_of(2)
 
 
+@pytest.mark.long
 def test_many_folds_at_once_count_each_tally_once(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:

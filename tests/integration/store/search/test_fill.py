@@ -31,6 +31,7 @@ def unindexed(shops: Shops) -> Shop:
     return shop
 
 
+@pytest.mark.long
 @pytest.mark.each_driver
 def test_all_emails_are_found_afterwards_and_a_second_run_changes_nothing(
     shops: Shops, monkeypatch: pytest.MonkeyPatch

@@ -177,6 +177,7 @@ def test_an_email_that_a_recipient_has_already_got_ends_sent_when_it_is_withdraw
     assert shop.status(email.id) is Status.SENT
 
 
+@pytest.mark.long
 @pytest.mark.each_driver
 def test_a_withdrawal_and_a_claim_at_once_agree_on_every_email(shop: Shop) -> None:
     ids = [shop.enqueue(tag="t").id for _ in range(60)]

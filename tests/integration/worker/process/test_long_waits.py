@@ -60,6 +60,7 @@ def test_a_lock_for_which_nobody_waits_is_not_told_and_the_next_one_is(
         locks.look()
 
 
+@pytest.mark.long
 def test_a_worker_lives_and_tells_while_commits_wait_for_a_replica(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -160,6 +160,7 @@ def test_a_server_that_is_away_for_all_hosts_is_halted(motion: Motion) -> None:
     assert attempts(motion.shop) == {("mx", "sent"): 1}
 
 
+@pytest.mark.long
 def test_the_pause_doubles_while_another_host_sends(motion: Motion) -> None:
     write(motion.shop, 1)
     reach = motion.shop.runtime.reach

@@ -86,6 +86,7 @@ def test_a_suspicion_is_kept(shops: Shops) -> None:
     assert standing(shop) == {("pending", 0, 0, 0): 1}
 
 
+@pytest.mark.long
 def test_a_refusal_of_every_email_is_known_again_when_a_probe_meets_it(shops: Shops) -> None:
     refusals: dict[str, Answer] = {"RCPT": BLOCKED}
     # The second email is tried over a new session, too; and two probes follow.

@@ -114,6 +114,7 @@ def test_two_routes_together_are_no_herd(shops: Shops, catcher: Catcher) -> None
     assert no_herd(shop, catcher)
 
 
+@pytest.mark.long
 def test_what_a_server_in_its_ramp_does_not_take_yet_goes_over_the_next(
     shops: Shops, catcher: Catcher, spare: Catcher
 ) -> None:

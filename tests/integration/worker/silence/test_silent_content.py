@@ -50,6 +50,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 4], ids=["one worker", "four"])
 def test_the_emails_of_other_servers_go_on_and_those_in_doubt_arrive_once(
     count: int, well: ClassServer, shops: Shops
