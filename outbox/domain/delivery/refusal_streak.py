@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .blame import Common, Traits
-from .reply_words import RECIPIENTS, SENDERS, is_greylisting, without_addresses, words_of
+from .reply_words import (
+    FULL_MAILBOX,
+    QUOTA,
+    RECIPIENTS,
+    SENDERS,
+    is_greylisting,
+    without_addresses,
+    words_of,
+)
 from .transaction import NOBODY, Phase, RecipientResult, Reply, Transaction, Verdict
 
 REFUSAL_LENGTH = 255
@@ -38,6 +46,10 @@ _OWN_STATUS = re.compile(r"[45]\.(1\.([0-6]|9|10)|2\.\d+)")
 about the sender). At MAIL the same codes are about the sender."""
 _OWN_BEHIND_RCPT = re.compile(r"[45]\.(1\.([1-6]|10)|2\.[1-4])")
 """Those of them that no server says of an email as a whole. Exchange says x.2.0 and 5.2.252 so."""
+_SAYS_NOTHING = re.compile(r"([45]\.0\.0)?")
+"""RFC 3463 §3.1: x.0.0 is a status that is not defined. Then the words tell."""
+_OF_STORAGE = (452, 552)
+"""RFC 5321 §4.2.3: with these codes a quota is one of storage, and not one on what is sent."""
 
 
 class Refused(NamedTuple):
@@ -258,14 +270,16 @@ def _is_recipients_own(phase: Phase, reply: Reply) -> bool:
     At MAIL no recipient is known. Behind RCPT the whole email is refused: some codes leave it to
     the words.
     """
-    if phase is Phase.MAIL or SENDERS.search(words_of(reply.text)):
-        return False
-    if reply.enhanced and _OWN_STATUS.fullmatch(reply.enhanced) is None:
+    words = words_of(reply.text)
+    if phase is Phase.MAIL or SENDERS.search(words):
         return False
     plain = _OWN_STATUS if phase is Phase.RCPT else _OWN_BEHIND_RCPT
-    if plain.fullmatch(reply.enhanced):
+    if plain.fullmatch(reply.enhanced) or FULL_MAILBOX.search(words):
         return True
-    return RECIPIENTS.search(words_of(reply.text)) is not None
+    if not (_SAYS_NOTHING.fullmatch(reply.enhanced) or _OWN_STATUS.fullmatch(reply.enhanced)):
+        return False
+    is_of_quota = reply.code in _OF_STORAGE and QUOTA.search(words) is not None
+    return is_of_quota or RECIPIENTS.search(words) is not None
 
 
 def _of_recipient(phase: Phase, one: RecipientResult) -> str | None:

@@ -48,7 +48,8 @@ CONNECTIONS = _text(
 """A limit on sessions at once. Exchange speaks of threads: "sender thread limit exceeded"."""
 LIMIT = _text(
     r"throttl|rate.?limit|slow.?down|too (fast|quickly|much mail\b(?! data))"
-    r"|too many (e-?mails|messages|requests|connect(ion)?s?|sessions)\b(?! in .{0,40}box)"
+    r"|too many (e-?mails|messages|requests|connect(ion)?s?|sessions)\b"
+    r"(?! in .{0,40}box| on the server)"
     r"|too many\b.{0,40}\b(this|per|an|each) (second|minute|hour|day)\b"
     r"|\bsend(ing|er)?('s)?( (?!size)\w+)? (rate|quota|limit)|submission.?quota|messaging limit"
     r"|\b(daily|hourly|monthly)( \w+){0,4} (quota|limit)|\brelay limit"
@@ -85,7 +86,8 @@ POLICY_QUOTA = _not_of_one(r"\bquota exceeded|exceeded( \w+){0,3} quota")
 SENDERS = _text(
     r"\bsender( address)? (rejected|refused|denied|verif)|\b(unknown|invalid) sender"
     r"|\bsender( address)?( is)? not (allowed|permitted)|\bnot allowed to send"
-    r"|\bsend.?as|storedrv\.submission|\byour (e-?mail )?account\b"
+    r"|\bsend.?as|storedrv\.submission|\byour (e-?mail )?(account|mailbox|quota)\b"
+    r"|\bsender'?s mailbox"
     r"|\brelay(ing)?\b.{0,20}\b(not (allowed|permitted)|denied|prohibited|rejected)"
     r"|\bunable to relay|\bauthentication (is )?required"
 )
@@ -96,8 +98,18 @@ RECIPIENTS = _text(
     r"(user|recipient|mailbox|(?<!ip )address|account)\b.{0,30}"
     r"\b(unknown|not found|unavailable|disabled|full|does ?n.t exist|not exist|invalid)"
     r"|(no such|unknown|invalid) (user|recipient|mailbox|address|account)"
-    r"|over ?quota|too much mail data"
+    r"|over[- ]?(\w+ ){0,3}quota|\b(user|recipient)\b[^.;\n]{0,30}\bquota|\b(their|his|her) quota"
+    r"|exceeded storage allocation|too much mail data|user has too many messages"
 )
+_BOX = r"(mail ?box|inbox|mail ?dir|mail ?folder)"
+_NO_SPACE = r"\b(no|out of|not enough|insufficient)( (?!system)\w+)? (storage|space|room)"
+FULL_MAILBOX = _text(
+    rf"\b{_BOX}\b[^.;\n]{{0,40}}(\b(full|(over)?quota|exceed(s|ed|ing)?)\b|{_NO_SPACE}\b"
+    r"|\b(storage|space) (is )?(limit|insufficient|low)\b)"
+    rf"|\bfull {_BOX}\b|\bquota( \w+){{0,4}} {_BOX}\b|{_NO_SPACE}( [\w']+){{0,3}} {_BOX}\b"
+)
+"""A mailbox, by that name, that is full. Servers say so with codes of policies and systems, too."""
+QUOTA = _text(r"\bquota\b")
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _NAMED = _text(

@@ -38,6 +38,11 @@ RCPT = (
     ),
     rows.rcpt_refused("452 for the first is its own", {"RCPT": "452 4.2.2 full"}, Verdict.RETRY),
     rows.rcpt_refused(
+        "a full mailbox, without an enhanced code",
+        {"RCPT": "452 Mailbox quota exceeded"},
+        Verdict.RETRY,
+    ),
+    rows.rcpt_refused(
         "a text that is hostile to terminals and databases",
         {"RCPT": raw(b"550-5.1.1 \x1b[31mno\x00\r\n550 5.1.1 such \xff user\r\n")},
         Verdict.FAIL,

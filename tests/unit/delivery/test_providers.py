@@ -173,12 +173,12 @@ rcpt | 503 This mail server requires authentication when attempting to send | re
 
 OF_ONE = """
 rcpt dot | 552 5.2.2 Mailbox quota exceeded | fail
-rcpt | 552 Mailbox quota exceeded | fail, alike
+rcpt | 552 Mailbox quota exceeded | fail
 rcpt dot | 552 Too much mail data a@x.example | fail
 rcpt | 550 5.1.1 <has.sent.too.many@x.example>: User unknown | fail
 rcpt | 552 Mailbox full: message quota exceeded | fail
 rcpt | 550 The recipient's mailbox has reached its daily limit | fail, alike
-rcpt | 550 5.7.1 The mailbox's quota exceeded | fail, alike
+rcpt | 550 5.7.1 The mailbox's quota exceeded | fail
 rcpt | 450 4.7.1 Over quota: message limit exceeded | retry, alike
 rcpt | 550 5.1.1 <a@x.example>: rejected: User unknown in relay recipient table | fail
 dot | 554 5.7.1 Spam score exceeded the threshold | fail, alike

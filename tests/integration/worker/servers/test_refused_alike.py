@@ -173,6 +173,26 @@ def test_refusals_that_are_the_recipients_own_or_differ_are_charged(
     assert shop.count(shop.tables.breaker) == 0
 
 
+@pytest.mark.parametrize(
+    ("reply", "standings"),
+    [
+        ("452 Mailbox quota exceeded", {PUT_OFF: 20}),
+        ("552 Requested mail action aborted: exceeded storage allocation", {FAILED: 20}),
+        ("554 5.7.1 <{}>: Recipient address rejected: Mailbox is full", {FAILED: 20}),
+        ("452 4.3.1 Insufficient system storage", {UNTOUCHED: 20}),
+    ],
+    ids=["no code", "RFC 5321's words", "a policy's code", "the server's own disk"],
+)
+def test_full_mailboxes_halt_no_server_and_a_full_disk_does(
+    shop: Shop, catcher: Catcher, reply: str, standings: dict[tuple[str, int, int, int], int]
+) -> None:
+    catcher.reply_to_recipient = reply.format
+    enqueue(shop, 20)
+    Motion(shop=shop).beat()
+    assert standing(shop) == standings
+    assert shop.count(shop.tables.breaker) == (UNTOUCHED in standings)
+
+
 def test_what_one_domain_refuses_opens_nothing(shop: Shop, catcher: Catcher) -> None:
     Blocklist(catcher)
     for number in range(3 * NEEDED):
