@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .reply_words import CONNECTIONS, is_throttle, words_of
+from .reply_words import CONNECTIONS, ends_after_errors, is_throttle, words_of
 from .transaction import Phase, Reply
 
 UNVERIFIED = "the server's certificate does not verify"
@@ -92,3 +92,8 @@ def takes_too_long(reason: str) -> bool:
 def throttles(reason: str) -> bool:
     """Return whether the server wants fewer emails in a time."""
     return is_throttle(reason)
+
+
+def ends_sessions(reason: str) -> bool:
+    """Return whether the server ended the session after errors in it: that is no throttle."""
+    return ends_after_errors(reason)

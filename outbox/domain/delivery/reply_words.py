@@ -66,6 +66,10 @@ THROTTLE = _text(rf"{LIMIT.pattern}|too (many|much)")
 EXCHANGE_THROTTLE = _text(r"submission.?quota")
 CLIENT_THROTTLE = _text(r"too many recipients from|has sent (to )?too many")
 """Limits on a client: Postfix's own, and GoDaddy's, which has the code of an unknown mailbox."""
+ERRORS = _text(
+    r"too many( [\w-]+){0,4} (errors|commands)\b|too many (bad|invalid|unknown) (users|recipients)"
+)
+"""The end of a session after errors in it: Postfix, Exchange and others count refusals, too."""
 SES_THROTTLE = _text(r"throttling failure")
 GMAIL_THROTTLE = _text(r"\brate\b|too (many|fast|quick|much)|throttl|slow.?down|relay limit")
 
@@ -124,7 +128,14 @@ _NAMES = _text(r"\S*[./@]\w\S*")
 def is_throttle(text: str) -> bool:
     """Return whether a reply that halts an email asks for less: it names a limit on the client."""
     words = words_of(text)
-    return bool(THROTTLE.search(words) or POLICY_QUOTA.search(words))
+    is_limit = bool(THROTTLE.search(words) or POLICY_QUOTA.search(words))
+    return is_limit and not ends_after_errors(text)
+
+
+def ends_after_errors(text: str) -> bool:
+    """Return whether a server ends a session for the errors in it, and names no other limit."""
+    words = words_of(text)
+    return bool(ERRORS.search(words)) and not LIMIT.search(words)
 
 
 def named_delay(text: str) -> float | None:

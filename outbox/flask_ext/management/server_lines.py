@@ -10,6 +10,7 @@ from ...domain.delivery.breaker_timing import BreakerState
 from ...domain.delivery.halt_reason import (
     CERTIFICATE_REMEDY,
     begins_in_clear,
+    ends_sessions,
     is_unverified,
     lacks_login,
     lacks_starttls,
@@ -62,6 +63,10 @@ _THROTTLED = (
     "it throttles: no email is lost or charged, and it is tried again by itself; lower its rate"
     " if it stays so"
 )
+_ENDED = (
+    "it ended the session after too many refusals or errors in it, and names no rate: no email is"
+    " lost or charged, and it is tried again by itself; look for recipients that do not exist"
+)
 _CROWDED = (
     "no email is lost or charged, and it is tried again by itself; if it takes fewer connections"
     ' at once than your workers have slots, set its "connections" in OUTBOX_SERVERS; if it limits'
@@ -90,6 +95,7 @@ _HALTS: tuple[tuple[Callable[[str], bool], str], ...] = (
     (refuses_connections, _CROWDED),
     (leaves_doubt, _DOUBT),
     (takes_too_long, _SLOW),
+    (ends_sessions, _ENDED),
     (throttles, _THROTTLED),
 )
 """What a server's reason is about, and what to do then. The first that fits counts."""

@@ -15,7 +15,7 @@ from ...domain.delivery.outcome import (
     ended_outcome,
     sent_outcome,
 )
-from ...domain.delivery.reply_words import is_throttle
+from ...domain.delivery.reply_words import ends_after_errors, is_throttle
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import (
     Phase,
@@ -241,10 +241,12 @@ def _is_to_blame(out: Outgoing, suspected: Transaction) -> bool:
     """Return whether an email is charged for a halting reply: the server judged others afterwards.
 
     It is not for a throttle. The limit's time may just have been over when the server took another.
+    Nor is it for the end of a session after errors: these were mostly those of other emails.
     """
     if suspected.verdict is not Verdict.SUSPECT or not out.blamed_by:
         return False
-    return not is_throttle(suspected.reply.text)
+    text = suspected.reply.text
+    return not (is_throttle(text) or ends_after_errors(text))
 
 
 def _may_drop_all(out: Outgoing, suspected: Transaction) -> bool:

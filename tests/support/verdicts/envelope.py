@@ -97,6 +97,13 @@ RCPT = (
     ),
     rows.closing("RCPT", {"RCPT": CLOSING}, phase=AT.RCPT),
     rows.closing(
+        "RCPT, after errors: charged to nobody",
+        {"RCPT": "421 4.7.0 mx.example Error: too many errors"},
+        phase=AT.RCPT,
+        attempts=0,
+        delay=5.0,
+    ),
+    rows.closing(
         "RCPT, after one was accepted",
         {"RCPT 2": CLOSING},
         phase=AT.RCPT,

@@ -65,6 +65,28 @@ def test_a_throttle_names_the_rate(reason: str) -> None:
     assert CONNECTIONS not in told
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "rcpt: 421 4.7.0 mx.example Error: too many errors",
+        "mail: 421 4.7.0 Too many errors on this connection, closing transmission channel",
+        "mail: 421 4.7.0 mx.example Too many bad commands; closing connection",
+        "rcpt: 421 4.7.0 Too many invalid commands.",
+        "rcpt: 421 too many syntax or protocol errors",
+    ],
+)
+def test_a_session_that_ends_after_errors_is_no_throttle(reason: str) -> None:
+    told = line(reason)
+    assert "(it ended the session after too many refusals or errors in it, and names no" in told
+    assert "no email is lost or charged, and it is tried again by itself" in told
+    assert RATE not in told
+    assert "throttles" not in told
+
+
+def test_a_limit_that_is_named_beside_errors_is_a_throttle() -> None:
+    assert RATE in line("rcpt: 421 4.7.0 Too many errors: rate limit exceeded")
+
+
 @pytest.mark.parametrize("phase", ["connect", "starttls"])
 def test_a_certificate_that_does_not_verify_names_the_setting(phase: str) -> None:
     told = line(f"{phase}: 0 the server's certificate does not verify: self-signed certificate")
