@@ -49,23 +49,22 @@ _log = logging.getLogger("outbox")
 def outage_in_a_line(task: Task[Any, Any]) -> Iterator[None]:
     """Log an outage in one line: a traceback each second tells no more. Other errors are raised.
 
-    A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out. Missing
-    tables, and a lacking privilege, wait for a person: they are told of, with the remedy, once a
-    minute. Celery logs what is raised, so it is raised without the database's own text, which may
-    quote a row.
+    A task that fails so loses nothing: beat sweeps again, and a batch's lease runs out. Each line
+    is told once a minute, and so are missing tables, which wait for a person. Celery logs what is
+    raised, so it is raised without the database's own text, which may quote a row.
     """
     try:
         yield
     except SQLAlchemyError as error:
-        if is_missing_table(error) and not _tells_again(task, "missing tables"):
-            return
-        if lacks_privilege(error) and not _tells_again(task, "a lacking privilege"):
+        if is_missing_table(error) and not _tells_again(task, "tell of missing tables"):
             return
         if not (is_outage(error) or lacks_privilege(error)):
             if (harmless := without_rows(error)) is not error:
                 raise harmless from None
             raise
-        _log.warning("outbox: %s gave up, %s (%s)", task.name, _why(error), describe(error))
+        line = f"outbox: {task.name} gave up, {_why(error)} ({describe(error)})"
+        if _tells_again(task, line):
+            _log.warning("%s", line)
 
 
 def _why(error: SQLAlchemyError) -> str:
@@ -81,7 +80,7 @@ def _why(error: SQLAlchemyError) -> str:
 
 def _tells_again(task: Task[Any, Any], what: str) -> bool:
     """Return whether this process is to tell again what its tasks meet each second."""
-    return runtime_of(task.app).seldom.is_due(f"tell of {what}", TOLD_EVERY)
+    return runtime_of(task.app).seldom.is_due(what, TOLD_EVERY)
 
 
 _OPTIONS: dict[str, Any] = {

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from outbox.worker.tasks import outage_in_a_line, sweep
+from tests.integration.flask_ext.cli.test_check import with_celery
 from tests.support.servers.ports import free_port
 from tests.support.shop.shop import Shop
 
@@ -47,9 +48,23 @@ def test_the_line_tells_why_a_sweep_gave_up(
     shop: Shop, meet: object, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     shop.enqueue()
+    with_celery(shop)
     assert callable(meet)
     with outage_in_a_line(sweep):
         meet(shop.engine)
     assert len(caplog.records) == 1
     assert "outbox: outbox.sweep gave up, " in caplog.text
     assert told in caplog.text
+
+
+def test_what_else_a_task_meets_is_told_beside_an_outage(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.enqueue()
+    with_celery(shop)
+    monkeypatch.setattr(shop.runtime, "clock", lambda: 1000.0)
+    for meet in (away, locked, away, conflicting, locked):
+        with outage_in_a_line(sweep):
+            meet(shop.engine)
+    told = ["the database is away", "others hold a lock", "READ COMMITTED"]
+    assert [caplog.text.count(each) for each in told] == [1, 1, 1]

@@ -35,14 +35,23 @@ def run(celery: Celery, name: str, *args: str) -> Any:
 def test_an_unreachable_database_is_one_line_without_its_address(
     shops: Shops, shop: Shop, celery: Celery, task: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    url = sa.make_url(shops.url)
-    sqlite = url.get_backend_name() == "sqlite"
-    url = url.set(database="/nowhere/outbox.sqlite3") if sqlite else url.set(port=free_port())
-    shop.database.engine = sa.create_engine(url)
+    take_away(shops, shop)
     result = run(celery, task)
     told(caplog, result, "OperationalError")
     for private in ("127.0.0.1", "localhost", "/nowhere", "SELECT", ADDRESS):
         assert private not in caplog.text
+
+
+def test_an_outage_is_told_once_a_minute(
+    shops: Shops, shop: Shop, celery: Celery, caplog: pytest.LogCaptureFixture
+) -> None:
+    moment = 1000.0
+    shop.runtime.clock = lambda: moment
+    take_away(shops, shop)
+    for seconds, lines in ((0.0, 1), (1.0, 1), (58.0, 1), (1.0, 2), (1.0, 2)):
+        moment += seconds
+        assert run(celery, "outbox.sweep").successful()
+        assert caplog.text.count("outbox.sweep gave up, the database is away") == lines
 
 
 @pytest.mark.databases("postgresql")
@@ -104,6 +113,14 @@ def test_missing_tables_are_told_once_a_minute(
     assert run(celery, "outbox.sweep").successful()
     moment += 2
     assert run(celery, "outbox.sweep").failed()
+
+
+def take_away(shops: Shops, shop: Shop) -> None:
+    """Have nobody be where the worker looks for the database."""
+    url = sa.make_url(shops.url)
+    sqlite = url.get_backend_name() == "sqlite"
+    url = url.set(database="/nowhere/outbox.sqlite3") if sqlite else url.set(port=free_port())
+    shop.database.engine = sa.create_engine(url)
 
 
 def told(caplog: pytest.LogCaptureFixture, result: Any, error: str) -> None:
