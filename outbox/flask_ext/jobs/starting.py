@@ -13,6 +13,7 @@ from ...domain.jobs.order import Action, JobState, Order, texts_of
 from ...domain.search.place import Place, read_place
 from ...store.bounded_waits import run_bounded
 from ...store.connection.database import Database
+from ...store.control import counter
 from ...store.jobs import row
 from ...store.jobs.walk import Count, Walk, beginning
 from ...store.report_records import Job
@@ -89,13 +90,27 @@ def start(
     The place `upto` does not say all that a person has `seen`. An email before it may have been
     committed later, or may have come back to a status that the action is for. Raises MoreNow then,
     or OthersNow.
+
+    What a person has `seen` starts one job. If it has started one, that is returned.
     """
     database, order = runtime.database, _order(runtime, action, filters)
     act, given = act_of(by, "start job"), _place(upto)
+    if seen is not None and (
+        before := database.read(lambda c: _started(c, database, order, act, given))
+    ):
+        return before
     found = database.read(lambda c: _found(c, database, order, given))
     if seen is not None:
         _compare(found.fits, database.read(lambda c: _stuck(c, database, order, found.upto)), seen)
-    made = run_bounded(database, lambda c: _written(c, database, order, act, found))
+
+    def write(connection: Connection) -> Job:
+        if seen is not None:
+            counter.put(connection, database, counter.STARTED, found.upto.id)  # one at a time
+            if before := _started(connection, database, order, act, given):
+                return before
+        return _written(connection, database, order, act, found)
+
+    made = run_bounded(database, write)
     _wake(runtime)
     return made
 
@@ -176,6 +191,15 @@ def _found(connection: Connection, database: Database, order: Order, given: Plac
     begins = given or beginning(connection, database)
     walk = Walk(connection=connection, database=database, order=order, upto=begins)
     return _Found(begins, walk.count(), walk.ends())
+
+
+def _started(
+    connection: Connection, database: Database, order: Order, act: Act | None, upto: Place | None
+) -> Job | None:
+    """Return the job that this person has started from this dry run: a form may be sent twice."""
+    if act is None or upto is None:
+        return None
+    return row.started(connection, database, order, upto=upto, who=act.who)
 
 
 def _written(

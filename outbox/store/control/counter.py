@@ -38,10 +38,14 @@ COPIED = "copied"
 """Counts nothing: its value is the id of an email that was sent again. Whoever looks first whether
 somebody did so already locks this row, so that there is one at a time."""
 
+STARTED = "started"
+"""Counts nothing: its value is the id before which a job's dry run has counted. Whoever starts what
+a dry run has shown locks this row, so that there is one at a time."""
+
 RESTORED = "restored"
 """Counts nothing: its value is the id of the last attempt that was logged before a restore."""
 
-MARKS = (BEAT, TASK, CRASHING, FOLDED, HEALTH, COPIED, RESTORED)
+MARKS = (BEAT, TASK, CRASHING, FOLDED, HEALTH, COPIED, STARTED, RESTORED)
 
 _MORE = "/"
 """Stands between a counter's name and what tells its rows apart."""

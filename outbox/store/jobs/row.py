@@ -58,6 +58,24 @@ def write(
     return found
 
 
+def started(
+    connection: Connection, database: Database, order: Order, *, upto: Place, who: str
+) -> Job | None:
+    """Return the job that this person has started from the dry run with this place, or None.
+
+    The place has the moment of the dry run, so no other one of the same filters has it.
+    """
+    job = database.tables.job
+    same = (
+        job.c.who == who,
+        job.c.action == order.action.value,
+        job.c.filters == _told(order),
+        job.c.upto == str(upto),
+    )
+    row = connection.execute(select(job).where(*same).order_by(job.c.id).limit(1)).first()
+    return None if row is None else _job(database, row)
+
+
 def running(connection: Connection, database: Database) -> Sequence[int]:
     """Return the ids of the running jobs, first the one that has waited longest for a step."""
     job = database.tables.job.c
@@ -149,10 +167,15 @@ def place_of(text: str) -> Place:
     return found
 
 
+def _told(order: Order) -> str:
+    """Return the filters as JSON, without the values of those that may name a person."""
+    plain, names = texts_of(order.filters)
+    return json.dumps(plain | dict.fromkeys(names), sort_keys=True)
+
+
 def _stored(database: Database, order: Order) -> dict[str, Any]:
     """Return the columns of the filters; those that may name a person are sealed."""
-    plain, names = texts_of(order.filters)
-    filters = json.dumps(plain | dict.fromkeys(names), sort_keys=True)
+    filters, (_, names) = _told(order), texts_of(order.filters)
     if not names:
         return {"filters": filters}
     octets = json.dumps(names).encode()
