@@ -91,6 +91,7 @@ _MYSQL = Backend(
     waiting_tags=mysql_newsletters.waiting_tags,
     delete_keyed=deletion.delete_keyed,
     bounded=mysql_lock_wait.bounded,
+    bounded_quietly=mysql_lock_wait.bounded_quietly,
     place=mysql_place.place,
     delete_pairs=deletion.delete_pairs,
     identity=mysql_server.identity,

@@ -40,8 +40,8 @@ def bounded(
 def bounded_reads(database: Database, seconds: float = SECONDS) -> Iterator[None]:
     """Have the plain reads of the block fail that wait longer for a lock, with the driver's error.
 
-    A person's `LOCK TABLE` or a migration holds up each read of that table on PostgreSQL, for as
-    long as its transaction is open. Who asks how things stand is to be told instead.
+    A person's `LOCK TABLE` or a migration holds up each read of that table, for as long as its
+    transaction is open. Who asks how things stand is to be told instead.
     """
     own = backend_of(database.dialect).bounded_quietly
     before = reads_bounded.set(None if own is None else (database, partial(own, seconds=seconds)))

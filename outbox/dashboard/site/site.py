@@ -210,11 +210,10 @@ def _failed(error: Exception) -> ResponseReturnValue:
         return error_page(400, "refused", told=str(error))
     if isinstance(error, RowsLocked):
         _log.info("outbox: a page of the dashboard met a locked row: %s", request.endpoint)
-        return error_page(503, "locked")
+        return error_page(503, "locked", told=_holders())
     if is_lock_timeout(error):
         _log.warning("outbox: a page of the dashboard met a locked table: %s", request.endpoint)
-        who = long_waits.holders(state_of().runtime.database)
-        return error_page(503, "table-locked", told="; ".join(who))
+        return error_page(503, "table-locked", told=_holders())
     if current_app.debug or current_app.testing:
         raise error
     _log.error("outbox: a page of the dashboard failed", exc_info=without_rows(error))
@@ -222,3 +221,7 @@ def _failed(error: Exception) -> ResponseReturnValue:
         return error_page(500, "set-up", told=str(error))
     # An act may take several transactions, and some of them may have committed.
     return error_page(500, "act" if request.method == "POST" else "")
+
+
+def _holders() -> str:
+    return "; ".join(long_waits.holders(state_of().runtime.database))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import click
-from flask.cli import with_appcontext
 
 from ...store.report_records import AuditEntry
 from ..management.server_lines import printable
 from .printing.result import print_result
-from .shell import EMAIL_ID, as_json, current_outbox
+from .shell import EMAIL_ID, as_json, current_outbox, with_patience
 
 
 @click.command()
@@ -18,7 +17,7 @@ from .shell import EMAIL_ID, as_json, current_outbox
 @click.option("--before", type=EMAIL_ID, help="Only entries with a smaller id.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @as_json
-@with_appcontext
+@with_patience
 def audit(email: int | None, before: int | None, limit: int, as_json: bool) -> None:
     """Show what people did by hand, newest first."""
     found = current_outbox().audit(email=email, before=before, limit=limit)

@@ -31,6 +31,7 @@ from .shell import (
     fail_if_locked,
     person,
     text,
+    with_patience,
     write,
 )
 
@@ -42,7 +43,7 @@ def _words(statuses: Iterable[Status]) -> click.Choice[str]:
 @click.command()
 @click.argument("ids", type=EMAIL_ID, nargs=-1)
 @click.option("--status", type=_words(RETRIED), help="All emails of a status.")
-@with_appcontext
+@with_patience
 def retry(ids: tuple[int, ...], status: str | None) -> None:
     """Send failed or unknown emails again.
 
@@ -107,7 +108,7 @@ def progress_bar(label: str = "Looking") -> Iterator[Callable[[int, int], None]]
 @click.command()
 @click.argument("ids", type=EMAIL_ID, nargs=-1, required=True)
 @click.option("--as", "outcome", type=_words(RESOLVED), required=True)
-@with_appcontext
+@with_patience
 def resolve(ids: tuple[int, ...], outcome: str) -> None:
     """Settle emails in doubt as sent or failed, once you found out which."""
     done = current_outbox().resolve(ids, outcome, by=person())
@@ -135,7 +136,7 @@ def _are(emails: int) -> str:
 @click.option("--id", "id_", type=EMAIL_ID)
 @click.option("--key", callback=text(MAX_KEY))
 @click.option("--tag", callback=text(MAX_TAG))
-@with_appcontext
+@with_patience
 def cancel(id_: int | None, key: str | None, tag: str | None) -> None:
     """Withdraw emails that are not sent yet, by id, key or tag."""
     if sum(value is not None for value in (id_, key, tag)) != 1:

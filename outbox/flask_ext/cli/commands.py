@@ -48,6 +48,7 @@ from .shell import (
     refuse_copy,
     refuse_older_schema,
     text,
+    with_patience,
 )
 from .workers import workers
 
@@ -91,7 +92,7 @@ _SCOPES = click.Choice([EVERYTHING, *(priority.name.lower() for priority in Prio
 
 @commands.command()
 @as_json
-@with_appcontext
+@with_patience
 def stats(as_json: bool) -> None:
     """Show how many emails there are, what waits, and what is wrong."""
     print_result(current_outbox().stats(), stats_lines, as_json)
@@ -100,7 +101,7 @@ def stats(as_json: bool) -> None:
 @commands.command()
 @click.option("--tag", callback=text(MAX_TAG), help="Only the emails with this tag.")
 @as_json
-@with_appcontext
+@with_patience
 def progress(tag: str | None, as_json: bool) -> None:
     """Show how far emails have come, and which batches have them."""
     print_result(current_outbox().progress(tag), progress_lines, as_json)
@@ -109,7 +110,7 @@ def progress(tag: str | None, as_json: bool) -> None:
 @commands.command()
 @click.argument("id", type=EMAIL_ID)
 @as_json
-@with_appcontext
+@with_patience
 def show(id: int, as_json: bool) -> None:  # noqa: A002
     """Show one email: why it waits, its recipients and every attempt."""
     email = current_outbox().get(id)
@@ -193,7 +194,7 @@ def _tell_pauses() -> None:
 
 @commands.command()
 @click.argument("scope", type=_SCOPES, default=EVERYTHING)
-@with_appcontext
+@with_patience
 def pause(scope: str) -> None:
     """Pause everything, or one priority. What is in flight still goes out."""
     changed = current_outbox().pause(_priority(scope), by=person())
@@ -202,7 +203,7 @@ def pause(scope: str) -> None:
 
 @commands.command()
 @click.argument("scope", type=_SCOPES, default=EVERYTHING)
-@with_appcontext
+@with_patience
 def resume(scope: str) -> None:
     """Resume everything, or one priority."""
     changed = current_outbox().resume(_priority(scope), by=person())
@@ -217,7 +218,7 @@ def _priority(scope: str) -> str | None:
 @click.argument("address", required=False)
 @click.option("--reason", default="by hand", show_default=True, callback=text(REASON_LENGTH))
 @click.option("--remove", is_flag=True, help="Take the address off the list.")
-@with_appcontext
+@with_patience
 def suppress(address: str | None, reason: str, remove: bool) -> None:
     """Put an address on the suppression list; without an address, show the list."""
     outbox = current_outbox()

@@ -15,7 +15,7 @@ from ...store.report_records import Backlog
 from ..management.server_lines import printable
 from .printing.json_output import plain
 from .printing.result import print_result
-from .shell import as_json, current_outbox
+from .shell import as_json, current_outbox, with_patience
 
 
 @click.command()
@@ -26,7 +26,7 @@ from .shell import as_json, current_outbox
     show_default=True,
 )
 @as_json
-@with_appcontext
+@with_patience
 def figures(last: str, as_json: bool) -> None:
     """Show what became of the attempts of the last hour, day or week."""
     print_result(current_outbox().figures(last), _figures, as_json)
@@ -56,7 +56,7 @@ def _minute(moment: datetime) -> str:
 
 @click.command()
 @as_json
-@with_appcontext
+@with_patience
 def backlog(as_json: bool) -> None:
     """Show how many emails wait and are in flight, counted up to 10,000."""
     print_result(current_outbox().backlog(), _backlog, as_json)

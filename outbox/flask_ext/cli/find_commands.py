@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
 from ...domain.counted import counted
 from ...domain.delivery.status import Status
@@ -18,7 +17,7 @@ from .bulk_commands import progress_bar
 from .printing.email_lines import list_line, problem_lines
 from .printing.json_output import print_json
 from .printing.result import print_result
-from .shell import as_json, current_outbox
+from .shell import as_json, current_outbox, with_patience
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -59,7 +58,7 @@ def filters(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--after", help="Where the list before has ended.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts, a line for each.")
-@with_appcontext
+@with_patience
 def list_(as_json: bool, limit: int, after: str | None, **wanted: Any) -> None:
     """List emails, newest first: all, or those that fulfil all the filters."""
     outbox, show = current_outbox(), print_json if as_json else _show
@@ -84,14 +83,14 @@ def _show(email: EmailSummary) -> None:
 @click.command()
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
 @as_json
-@with_appcontext
+@with_patience
 def problems(limit: int, as_json: bool) -> None:
     """Show what needs a person: failed and unknown emails, grouped by what went wrong."""
     print_result(current_outbox().problems(limit=limit), problem_lines, as_json)
 
 
 @click.command()
-@with_appcontext
+@with_patience
 def index() -> None:
     """Index emails that were written before an upgrade, or before OUTBOX_SEARCH got longer."""
     with progress_bar("Indexing") as progress:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
 from ...domain.counted import counted
 from ...domain.errors import InvalidMessage
@@ -15,14 +14,14 @@ from ...store.report_records import Job
 from ..management.server_lines import printable
 from .find_commands import filters
 from .printing.result import print_result
-from .shell import EMAIL_ID, as_json, current_outbox, person
+from .shell import EMAIL_ID, as_json, current_outbox, person, with_patience
 
 
 @click.command()
 @click.option("--before", type=EMAIL_ID, help="Only jobs with a smaller id.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @as_json
-@with_appcontext
+@with_patience
 def jobs(before: int | None, limit: int, as_json: bool) -> None:
     """Show the jobs and how far they are, newest first."""
     found = current_outbox().jobs(before=before, limit=limit)
@@ -38,7 +37,7 @@ def job() -> None:
 @click.argument("action", type=click.Choice([action.value for action in Action]))
 @filters
 @click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
-@with_appcontext
+@with_patience
 def start(action: str, dry_run: bool, **wanted: Any) -> None:
     """Start a job: retry, cancel, or resolve what is in doubt."""
     outbox = current_outbox()
@@ -56,7 +55,7 @@ def start(action: str, dry_run: bool, **wanted: Any) -> None:
 @job.command()
 @click.argument("id_", metavar="ID", type=EMAIL_ID)
 @as_json
-@with_appcontext
+@with_patience
 def show(id_: int, as_json: bool) -> None:
     """Show a job and how far it is."""
     found = current_outbox().job(id_)
@@ -67,7 +66,7 @@ def show(id_: int, as_json: bool) -> None:
 
 @job.command()
 @click.argument("id_", metavar="ID", type=EMAIL_ID)
-@with_appcontext
+@with_patience
 def stop(id_: int) -> None:
     """Stop a running job. What is done stays done."""
     if not current_outbox().stop_job(id_, by=person()):
@@ -77,7 +76,7 @@ def stop(id_: int) -> None:
 
 @job.command()
 @click.argument("id_", metavar="ID", type=EMAIL_ID)
-@with_appcontext
+@with_patience
 def resume(id_: int) -> None:
     """Let a stopped job go on from where it stopped."""
     if not current_outbox().resume_job(id_, by=person()):

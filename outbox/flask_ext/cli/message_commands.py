@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import click
-from flask.cli import with_appcontext
 
 from ...domain.errors import InvalidMessage
-from .shell import EMAIL_ID, current_outbox, person
+from .shell import EMAIL_ID, current_outbox, person, with_patience
 
 
 @click.command()
 @click.argument("id", type=EMAIL_ID)
-@with_appcontext
+@with_patience
 def source(id: int) -> None:  # noqa: A002
     """Print one email as it is sent, for an .eml file."""
     octets = current_outbox().source(id)
@@ -24,7 +23,7 @@ def source(id: int) -> None:  # noqa: A002
 
 @click.command("send-again")
 @click.argument("id", type=EMAIL_ID)
-@with_appcontext
+@with_patience
 def send_again(id: int) -> None:  # noqa: A002
     """Enqueue the content of an email as a new message to the same recipients."""
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import click
-from flask.cli import with_appcontext
 
 from ...domain.config.enqueue_options import MAX_TAG
 from ...domain.counted import counted
@@ -15,11 +14,11 @@ from ...store.instance.hold import HeldEmails
 from ..management.server_lines import printable
 from .bulk_commands import progress_bar
 from .printing.result import print_result
-from .shell import EMAIL_ID, as_json, current_outbox, fail_if_locked, person, text
+from .shell import EMAIL_ID, as_json, current_outbox, fail_if_locked, person, text, with_patience
 
 
 @click.command()
-@with_appcontext
+@with_patience
 def restored() -> None:
     """Hold what waits, and let this outbox send: after a restore, or in a copy.
 
@@ -35,7 +34,7 @@ def restored() -> None:
 
 
 @click.command()
-@with_appcontext
+@with_patience
 def moved() -> None:
     """Let the original send from a new place, or under a new name; hold nothing."""
     current_outbox().moved(by=person())
@@ -44,7 +43,7 @@ def moved() -> None:
 
 @click.command()
 @as_json
-@with_appcontext
+@with_patience
 def held(as_json: bool) -> None:
     """Show what is held since a restore."""
     print_result(current_outbox().held(), _lines, as_json)
@@ -73,7 +72,7 @@ def _line(one: HeldEmails) -> str:
 @click.option("--priority", type=click.Choice([one.name.lower() for one in Priority]))
 @click.option("--scheduled", is_flag=True, help="Only those whose send_at is yet to come.")
 @click.option("--all", "everything", is_flag=True, help="All that is held.")
-@with_appcontext
+@with_patience
 def release(
     ids: tuple[int, ...], tag: str | None, priority: str | None, scheduled: bool, everything: bool
 ) -> None:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from getpass import getuser
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
-from flask.cli import ScriptInfo
+from flask.cli import ScriptInfo, with_appcontext
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...domain.config.enqueue_options import MAX_ID, check_name
 from ...domain.counted import counted
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
-from ...store.bounded_waits import run_bounded
+from ...store.bounded_waits import bounded_reads, run_bounded
+from ...store.connection.error_codes import is_lock_timeout
 from ...store.instance.examine import look
 from ...store.queries.inspect_schema import older_schema
 from ...store.schema.audit_tables import WHO_LENGTH
 from ..all_verbs import AllVerbs
 from ..app.state import state_of
+from ..management.checks import long_waits
 from ..management.failures.database_line import database_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ...worker.process.runtime import Runtime
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 EMAIL_ID = click.IntRange(1, MAX_ID)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
@@ -51,12 +57,38 @@ class CommandGroup(click.Group):
         """Run the command; exit with 1 and the remedy where its database cannot serve it."""
         try:
             return super().invoke(ctx)
-        except (ConfigurationError, RowsLocked) as error:
+        except ConfigurationError as error:
             raise click.ClickException(str(error)) from error
-        except SQLAlchemyError as error:  # its text quotes values, which belong in no log
+        except (RowsLocked, SQLAlchemyError) as error:
             with ctx.ensure_object(ScriptInfo).load_app().app_context():  # the command's has ended
-                line = database_line(current_runtime().database.engine, error)
-            raise click.ClickException(line) from error
+                text = "\n".join(_told(error))
+            raise click.ClickException(text) from error
+
+
+def _told(error: RowsLocked | SQLAlchemyError) -> Iterator[str]:
+    """Yield why the database does not serve, and a line for each session that has locked a table.
+
+    An error's own text quotes values, which belong in no log.
+    """
+    database, is_row = current_runtime().database, isinstance(error, RowsLocked)
+    yield str(error) if is_row else database_line(database.engine, error)
+    if is_row or is_lock_timeout(error):
+        yield from long_waits.holders(database)
+
+
+def with_patience(command: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Run a command in the app's context. Its plain reads wait two seconds for a locked table.
+
+    `sweep`, `drain` and `purge` wait as workers do.
+    """
+
+    @with_appcontext
+    @wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        with bounded_reads(current_runtime().database):
+            return command(*args, **kwargs)
+
+    return run
 
 
 def current_runtime() -> Runtime:

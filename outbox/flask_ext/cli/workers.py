@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-from flask.cli import with_appcontext
 
 from ...domain.counted import counted
 from ...domain.fleet import WorkerState
 from ..management.results import Fleet, WorkerDetails
 from ..management.server_lines import printable
 from .printing.result import print_result
-from .shell import as_json, current_outbox
+from .shell import as_json, current_outbox, with_patience
 
 
 @click.command()
 @as_json
-@with_appcontext
+@with_patience
 def workers(as_json: bool) -> None:
     """Show the workers and beat: living, idle, dead, and of other versions or settings."""
     print_result(current_outbox().workers(), _lines, as_json)

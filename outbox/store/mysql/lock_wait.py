@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from typing import Any
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from ..connection.error_codes import ANSWERS
 
@@ -35,6 +37,48 @@ def bounded(connection: Connection, seconds: float) -> Iterator[None]:
                 _set(connection, rows, tables)
         raise
     _set(connection, rows, tables)
+
+
+@contextmanager
+def bounded_quietly(connection: Connection, *, seconds: float) -> Iterator[None]:
+    """Do as `bounded` does for plain reads, unheard by the engine's listeners.
+
+    A plain read waits for no row. An app may count the statements of a page, or write them into its
+    log.
+    """
+    tables = _quietly(connection, f"SELECT @@SESSION.{_OF_TABLES}")
+    _quietly(connection, _of_tables(max(1, int(seconds))))
+    try:
+        yield
+    except BaseException:
+        if not connection.invalidated:
+            with suppress(*ANSWERS):
+                _quietly(connection, _of_tables(tables))
+        raise
+    _quietly(connection, _of_tables(tables))
+
+
+def _of_tables(seconds: int) -> str:
+    return f"SET SESSION {_OF_TABLES} = {int(seconds):d}"
+
+
+def _quietly(connection: Connection, statement: str) -> Any:
+    """Execute it over the driver's connection, which nobody uses any more if that fails."""
+    dialect, driver = connection.dialect, connection.connection.dbapi_connection
+    assert driver is not None  # noqa: S101  (a connection that is lent is not detached)
+    errors = dialect.loaded_dbapi.Error
+    try:
+        with closing(driver.cursor()) as cursor:
+            cursor.execute(statement)
+            found = cursor.fetchone() if cursor.description else None
+            return found and found[0]
+    except errors as error:
+        connection.exec_driver_sql("SELECT 1")  # SQLAlchemy finds out here if it is lost
+        connection.invalidate()
+        raise DBAPIError.instance(None, None, error, errors, dialect=dialect) from error
+    except BaseException:
+        connection.invalidate()
+        raise
 
 
 def _set(connection: Connection, rows: int, tables: int) -> None:

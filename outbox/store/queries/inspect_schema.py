@@ -175,7 +175,7 @@ def reach_tables(database: Database) -> None:
 
     Without this each examination would wait until that ends. It tells of nothing else.
     """
-    if backend_of(database.dialect).lock_lines is None:
+    if backend_of(database.dialect).bounded_quietly is None:
         return
     tables = [select(literal(1)).select_from(table).where(false()) for table in _tables(database)]
     with bounded_reads(database):

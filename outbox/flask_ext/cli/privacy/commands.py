@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
 from ....domain.counted import counted
 from ....domain.errors import InvalidMessage
 from ....store.report_records import Suppression
 from ...management.privacy.export import Exported
 from ..printing.json_output import plain, print_json
-from ..shell import current_outbox, person
+from ..shell import current_outbox, person, with_patience
 
 scan = click.option(
     "--scan", is_flag=True, help="Read all emails: some were never indexed by recipient."
@@ -24,7 +23,7 @@ scan = click.option(
 @click.command()
 @click.argument("address")
 @scan
-@with_appcontext
+@with_patience
 def export(address: str, scan: bool) -> None:
     """Print what the outbox has of one person, as JSON: a line for each email."""
     with _one_address():
@@ -42,7 +41,7 @@ def _line(one: Exported) -> dict[str, Any]:
 @click.argument("address")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @scan
-@with_appcontext
+@with_patience
 def erase(address: str, yes: bool, scan: bool) -> None:
     """Erase one person from all emails, and never send them email again; exit 1 if some are left.
 
@@ -65,7 +64,7 @@ def erase(address: str, yes: bool, scan: bool) -> None:
 
 @click.command()
 @click.argument("address")
-@with_appcontext
+@with_patience
 def readmit(address: str) -> None:
     """Let a person get email again who was erased."""
     with _one_address():
