@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+
 from flask import Flask
 
 from ..domain.errors import ConfigurationError
+from ..flask_ext.management.checks.settings import CLOSED, CLOSED_DASHBOARD
 from .access.role import Access, nobody
 from .controls import audit, held, pauses, suppressed, workers
 from .jobs import job, jobs, new
 from .messages import acts, listing, newsletters, one, problems
 from .overview import page as overview
 from .site.site import NAME, Site
+
+_log = logging.getLogger("outbox")
 
 PREFIX = "/outbox"
 _ROOMS = (
@@ -25,8 +30,9 @@ class Dashboard:
     `access` is called without arguments before each answer. It returns None where the visitor may
     see nothing, a `Role`, or a pair of a `Role` and the visitor's name for the audit. It may also
     abort the request, with a redirect to a login for example. Without `access` nobody sees
-    anything: each address answers 404 to each method, as if nothing were there. (Flask-WTF's
-    CSRFProtect is asked before, and answers 400 to a POST without a token.) An example::
+    anything: each address answers 404 to each method, as if nothing were there. The app's log and
+    `flask outbox check` warn of that. (Flask-WTF's CSRFProtect is asked before, and answers 400 to
+    a POST without a token.) An example::
 
         access = flask_login(lambda user: Role.ACT if user.is_staff else None)
         Dashboard(access=access).init_app(app)
@@ -59,3 +65,6 @@ class Dashboard:
         for room in _ROOMS:
             room.add_to(site)
         app.register_blueprint(site.blueprint)
+        if self._access is nobody:  # whoever has forgotten it sees no more than a stranger does
+            app.extensions[CLOSED] = self
+            _log.warning("outbox: %s", CLOSED_DASHBOARD)

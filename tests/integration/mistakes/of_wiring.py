@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.schema import CreateTable
 
 from outbox import Outbox
+from outbox.dashboard import Dashboard
 
 from .table import Table
 from .trial import Trial, letter
@@ -71,6 +72,17 @@ def _(trial: Trial) -> None:
 def _(trial: Trial) -> None:
     trial.app(init=False)
     Outbox().init_app(Flask("shop"), db=trial.db.session)
+
+
+_CLOSED = (
+    "nobody may see the dashboard, and each of its addresses answers 404: give it"
+    " Dashboard(access=…), see docs/how-to/dashboard.md"
+)
+
+
+@mistake("a dashboard without access", log=_CLOSED, check=_CLOSED)
+def _(trial: Trial) -> None:
+    Dashboard().init_app(trial.app())
 
 
 @mistake(

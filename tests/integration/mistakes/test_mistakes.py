@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from outbox.dashboard import Dashboard
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.shop.shop import Shops
 
@@ -75,7 +76,7 @@ def tell(case: Case, trial: Trial) -> None:
 
 
 def test_an_app_without_mistakes_is_told_none_of_it(trial: Trial) -> None:
-    trial.app()
+    Dashboard(trial.app(), access=lambda: None)
     trial.enqueue()
     trial.beats()
     said = {place: trial.told(place) for place in ("log", "start", "check", "health")}

@@ -20,6 +20,7 @@ class Code(StrEnum):
     SUPPRESSED = "mail-suppressed"
     REDIRECT = "redirect"
     OPEN_PREVIEWS = "open-previews"
+    CLOSED = "dashboard-closed"
     LOG_DISABLED = "log-disabled"
     MIGRATE = "migrate-removes-tables"
     SQLITE_MEMORY = "sqlite-memory"

@@ -39,6 +39,12 @@ _NO_BUNDLE = (
     "OUTBOX_TLS_CA_FILE cannot be read as certificates by this process ({}): no email is sent over"
     " TLS. Name a file in PEM that each worker may read"
 )
+CLOSED = "outbox_dashboard_closed"
+"""The key in `app.extensions` of a dashboard that was given no `access`."""
+CLOSED_DASHBOARD = (
+    "nobody may see the dashboard, and each of its addresses answers 404: give it"
+    " Dashboard(access=…), see docs/how-to/dashboard.md"
+)
 _OPEN_PREVIEWS = "OUTBOX_PREVIEWS is on outside of debug mode: /outbox/previews answers everybody"
 
 
@@ -51,6 +57,7 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
         for route in runtime.routes.names
     ]
     findings += [warn(_LOG_DISABLED, Code.LOG_DISABLED)] if _log.disabled else []
+    findings += [warn(CLOSED_DASHBOARD, Code.CLOSED)] * (CLOSED in runtime.app.extensions)
     warnings = doubtful(runtime.app.config, runtime.servers, runtime.settings)
     findings += [warn(text, Code.DOUBTFUL_SETTING) for text in warnings]
     findings += [error(text, Code.LATE_SETTING) for text in late_settings(runtime)]
