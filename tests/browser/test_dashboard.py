@@ -91,9 +91,9 @@ def test_a_person_sends_all_that_failed_again(
     others = [stuck(shop, Status.FAILED) for _ in range(3)]
     failed = shop.statuses().count("failed")
     see("/messages?status=failed")
-    follow(browser, By.PARTIAL_LINK_TEXT, "Send them again")
-    assert f"Send again: {failed} messages" in browser.find_element(By.TAG_NAME, "h1").text
-    press(browser, "Send them again")
+    follow(browser, By.PARTIAL_LINK_TEXT, "Retry them")
+    assert f"Retry: {failed} messages" in browser.find_element(By.TAG_NAME, "h1").text
+    press(browser, "Retry them")
     assert "0 due again" in shown()
     press(browser, "Stop")
     press(browser, "Go on")

@@ -22,11 +22,11 @@ class Words:
 
 WORDS = {
     Action.RETRY: Words(
-        title="Send again",
+        title="Retry",
         about="Each is due at once, with fresh counters. A message whose body was removed stays"
         " as it is. So does one whose expires_at has passed: “Send again” on its own page makes a"
         " new message of it.",
-        button="Send them again",
+        button="Retry them",
         done="due again",
         left="another status meanwhile, a body that was removed, an expires_at that has passed"
         " (“Send again” on a message's page makes a new message of it), or a row that another"
@@ -50,7 +50,7 @@ WORDS = {
     ),
     Action.AS_FAILED: Words(
         title="Resolve as failed",
-        about="Their doubt ends: they count as failed. Then they can be sent again.",
+        about="Their doubt ends: they count as failed. Then they can be retried.",
         button="Resolve them as failed",
         done="resolved",
         is_final=True,

@@ -21,7 +21,7 @@ def add_to(site: Site) -> None:
 
 
 def retry(email_id: int) -> ResponseReturnValue:
-    """Send it again as it is."""
+    """Retry it: it is sent as it is."""
     Management().retry(email_id, by=visitor().who)
     return _back(email_id)
 

@@ -19,14 +19,14 @@ class Offer:
 
 _EACH: dict[str, tuple[tuple[str, Action, Status | None], ...]] = {
     "": (
-        ("Send the failed ones again", Action.RETRY, Status.FAILED),
+        ("Retry the failed ones", Action.RETRY, Status.FAILED),
         ("Withdraw those that wait", Action.CANCEL, None),
     ),
-    Status.FAILED: (("Send them again", Action.RETRY, Status.FAILED),),
+    Status.FAILED: (("Retry them", Action.RETRY, Status.FAILED),),
     Status.UNKNOWN: (
         ("Resolve them as sent", Action.AS_SENT, Status.UNKNOWN),
         ("Resolve them as failed", Action.AS_FAILED, Status.UNKNOWN),
-        ("Send them again", Action.RETRY, Status.UNKNOWN),
+        ("Retry them", Action.RETRY, Status.UNKNOWN),
     ),
     Status.PENDING: (("Withdraw them", Action.CANCEL, Status.PENDING),),
     Status.CLAIMED: (("Withdraw them", Action.CANCEL, Status.CLAIMED),),

@@ -110,7 +110,7 @@ ARROWS: tuple[Arrow, ...] = (
         (
             Status.PENDING,
             "retry resolve late_verdict",
-            "a person sends it again; or the doubt is settled, and other recipients still wait",
+            "a person retries it; or the doubt is settled, and other recipients still wait",
         ),
         (Status.FAILED, "resolve", "a person says it did not arrive"),
     ),
@@ -133,7 +133,7 @@ FINISHED = frozenset(
 """What `purge` may remove. `unknown` waits for a person and is never removed."""
 
 NEEDS_PERSON = frozenset({Status.FAILED, Status.UNKNOWN})
-"""What a person must look at: `retry` sends it again, and `resolve` settles a doubt."""
+"""What a person must look at: `retry` sends it as it is, and `resolve` settles a doubt."""
 
 
 def sources(target: Status) -> tuple[Status, ...]:

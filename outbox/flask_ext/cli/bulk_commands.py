@@ -45,7 +45,7 @@ def _words(statuses: Iterable[Status]) -> click.Choice[str]:
 @click.option("--status", type=_words(RETRIED), help="All emails of a status.")
 @with_patience
 def retry(ids: tuple[int, ...], status: str | None) -> None:
-    """Send failed or unknown emails again.
+    """Retry failed or unknown emails: they are sent as they are.
 
     A copy of an unknown email may have arrived. Then its recipient gets a second one. The email
     stays in doubt, so it ends only as sent or unknown. An email whose expires_at has passed is left
@@ -77,7 +77,7 @@ def _tell_unchanged(done: Corrections) -> None:
 
 
 def _tell_left(done: Corrections) -> None:
-    """Count the emails that need a person, and cannot be sent again as they are."""
+    """Count the emails that need a person, and cannot be retried."""
     for ids, words in ((done.redacted, _REDACTED), (done.expired, _EXPIRED)):
         if ids:
             click.echo(counted(len(ids), *words))

@@ -38,7 +38,7 @@ RESOLVED = (Status.SENT, Status.FAILED)
 
 
 def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any) -> Corrections:
-    """Send failed or unknown emails again: those with these ids, or all of a status."""
+    """Retry failed or unknown emails: those with these ids, or all of a status."""
     if (ids is None) == (status is None):
         raise InvalidMessage("ids", "give either ids or a status, and not both")
     database = runtime.database

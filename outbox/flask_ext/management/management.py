@@ -61,7 +61,7 @@ class Management(Searching, PrivacyVerbs):
         progress: OnProgress = unwatched,
         by: str | None = None,
     ) -> Corrections:
-        """Send failed or unknown emails again, with fresh counters: by ids, or all of a `status`.
+        """Retry failed or unknown emails, with fresh counters: by ids, or all of a `status`.
 
         A copy of an email in doubt may have arrived. Its recipient then gets a second one, and the
         email ends only as sent or unknown. The result names those emails, and gives the reason for

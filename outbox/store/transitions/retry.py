@@ -1,4 +1,4 @@
-"""failed, unknown → pending: a person sends an email again."""
+"""failed, unknown → pending: a person retries an email: it is sent as it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..end_emails import forget_end
 from ..recipients import turn_recipients
 
 RETRIED = (Status.FAILED, Status.UNKNOWN)
-"""The statuses from which an email can be sent again."""
+"""The statuses from which an email can be retried."""
 
 
 def retry(

@@ -53,7 +53,7 @@ def test_from_a_search_over_its_dry_run_to_the_jobs_end(desk: Desk) -> None:
     ids, others = written(desk.shop, 3, tag="news"), written(desk.shop, 1)
     link = offered(desk, "/messages", tag="news", status="failed")[0]
     page = desk.get(link).text
-    assert "Send again: 3 messages" in page
+    assert "Retry: 3 messages" in page
     plan = plan_in(page)
     page = desk.followed("/jobs/start", link, plan=plan)
     assert "0 due again" in page
@@ -80,9 +80,9 @@ def test_what_a_search_guesses_is_what_its_job_is_for(desk: Desk) -> None:
     written(desk.shop, 3)
     (link, _) = offered(desk, "/messages", q="r00001@readers.example")
     assert link == "/jobs/new?recipient=r00001@readers.example&status=failed&action=retry"
-    assert "Send again: 1 message<" in desk.get(link).text
+    assert "Retry: 1 message<" in desk.get(link).text
     (link,) = offered(desk, "/messages", q="news", status="failed", since="2026-01-01")
-    assert "Send again: 3 messages" in desk.get(link).text
+    assert "Retry: 3 messages" in desk.get(link).text
 
 
 def test_each_status_offers_what_can_be_done(desk: Desk) -> None:

@@ -67,7 +67,7 @@ def test_one_click_sends_100_000_failed_messages_again(
     took.of("the search", lambda: desk.get("/messages", status="failed"))
     took.of("the problems", lambda: desk.get("/problems"))
     page = took.of("the dry run", lambda: desk.get("/jobs/new", action="retry", status="failed"))
-    assert "Send again: 10,000+ messages" in page.text
+    assert "Retry: 10,000+ messages" in page.text
     plan = unescape(re.findall(r'name="plan" value="([^"]+)"', page.text)[0])
     took.of("the start", lambda: desk.post("/jobs/start", "/pauses", plan=plan))
     turns = 0

@@ -83,3 +83,19 @@ def test_nobody_is_asked_to_suppress_whom_the_outbox_has_forgotten(desk: Desk) -
     page = desk.get(f"/messages/{several}").text
     assert "Suppress b@x.example" in page
     assert "Suppress erased@invalid" not in page
+
+
+def test_send_again_makes_a_new_message_and_retry_sends_the_same_one(desk: Desk) -> None:
+    """Each of the two labels means one thing: only the page of a message offers the first."""
+    for status in (Status.FAILED, Status.UNKNOWN):
+        stuck(desk.shop, status)
+        page = desk.get("/messages", status=status).text
+        assert "Retry them" in page
+        assert "again" not in page.lower()
+        dry = desk.get("/jobs/new", action="retry", status=status).text
+        assert '<h1 id="what">Retry: 1 message</h1>' in dry
+        assert "Retry them</button>" in dry
+    assert "Retry the failed ones" in desk.get("/messages", since="2026-01-01").text
+    assert "Retry all that failed" in desk.get("/problems").text
+    page = desk.get("/messages/1").text
+    assert re.findall(r"<summary[^>]*>(Retry|Send again)<", page) == ["Retry", "Send again"]
