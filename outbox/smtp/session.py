@@ -16,7 +16,7 @@ from .command import command
 from .reply_reader import NoReply, ReplyReader
 from .session_errors import Unwanted, explain, octets, unquoted
 from .tcp import connect
-from .tls import context_of
+from .tls import Handshake, context_of
 from .transaction_result import halt_transaction
 
 if TYPE_CHECKING:
@@ -205,16 +205,19 @@ class Session(smtplib.SMTP):
         """Send STARTTLS and EHLO (RFC 3207): from here on the connection is TLS or closed."""
         self.phase = Phase.STARTTLS
         in_clear = self._replies
-        # Nobody can look up from a handshake to see whether other emails need the process.
         self._patience = min(self._server.connect_timeout, self._server.command_timeout)
         try:
-            self.starttls(context=context_of(self._server))
+            wraps: Any = self._handshake()  # that is all that smtplib asks of a context
+            self.starttls(context=wraps)
         finally:
             self._patience = self._server.command_timeout
         # An attacker could have injected octets ("Why TLS is better without STARTTLS", 2021).
         if in_clear is None or in_clear.pending:
             raise NoReply(Event.GARBAGE, "the server sent clear text after its reply to STARTTLS")
         self._hello()
+
+    def _handshake(self) -> Handshake:
+        return Handshake(context_of(self._server), self.goes_on, self._clock)
 
     def _authenticate(self, username: str, password: str) -> None:
         self.phase = Phase.AUTH
@@ -269,7 +272,7 @@ class TLSSession(Session):
         sock = super()._get_socket(host, port, timeout)
         sock.settimeout(timeout)  # the handshake's: to connect it had the share of one address
         try:
-            return context_of(self._server).wrap_socket(sock, server_hostname=host)
+            return self._handshake().wrap_socket(sock, server_hostname=host)
         except BaseException:
             sock.close()
             raise

@@ -1,16 +1,21 @@
-"""The TLS context of a server's sessions: read again when its file of certificates is replaced."""
+"""TLS of a server's sessions: the context, read again when its file is replaced; the handshake."""
 
 from __future__ import annotations
 
 import os
+import select
 import ssl
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING
 
 from ..domain.delivery.reply_table import Event
-from .reply_reader import NoReply
+from .reply_reader import LOOK, STOOD_STILL, NoReply
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
     from ..domain.config.servers import ServerSettings
 
 Version = tuple[int, int, int]
@@ -57,3 +62,65 @@ def _version(path: str) -> Version:
     """Return what changes when a file is written anew, or another one takes its place."""
     found = os.stat(path)
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class Handshake:
+    """Stands in for a context: the wait for a silent server is ended as that for a reply."""
+
+    def __init__(
+        self, context: ssl.SSLContext, goes_on: Callable[[], bool], clock: Callable[[], float]
+    ) -> None:
+        """`goes_on` is called every `LOOK` seconds while the server is silent."""
+        self._context = context
+        self._goes_on = goes_on
+        self._clock = clock
+
+    def wrap_socket(self, sock: socket.socket, server_hostname: str) -> ssl.SSLSocket:
+        """Return the socket under TLS. Its time-out is that of the handshake as a whole."""
+        usual = sock.gettimeout()
+        wrapped = self._context.wrap_socket(
+            sock, server_hostname=server_hostname, do_handshake_on_connect=False
+        )
+        try:
+            wrapped.settimeout(0.0)
+            self._shake_hands(wrapped, inf if usual is None else usual)
+            wrapped.settimeout(usual)
+        except BaseException:
+            wrapped.close()
+            raise
+        return wrapped
+
+    def _shake_hands(self, sock: ssl.SSLSocket, left: float) -> None:
+        """Go on as octets come, for the seconds that are `left`: those that drip add none.
+
+        A wait during which this process itself stood still tells nothing of the server, and does
+        not count.
+        """
+        asked = self._clock()
+        while (event := _awaited(sock)) is not None:
+            look, began = min(left, LOOK), self._clock()
+            poll = select.poll()
+            poll.register(sock, event)
+            poll.poll(look * 1000)
+            now = self._clock()
+            if now - began > look + STOOD_STILL:
+                asked = now
+                continue
+            left -= now - began
+            if left <= 0:
+                raise TimeoutError("the TLS handshake took longer than OUTBOX_CONNECT_TIMEOUT")
+            if now - asked >= LOOK:
+                asked = now
+                if not self._goes_on():
+                    raise NoReply(Event.GIVEN_UP, "no reply yet, and other emails wait")
+
+
+def _awaited(sock: ssl.SSLSocket) -> int | None:
+    """Take a step of the handshake; return what it waits for, or None where it is done."""
+    try:
+        sock.do_handshake()
+    except ssl.SSLWantReadError:
+        return select.POLLIN
+    except ssl.SSLWantWriteError:
+        return select.POLLOUT
+    return None

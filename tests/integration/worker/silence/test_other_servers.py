@@ -16,7 +16,7 @@ from outbox.domain.delivery import breaker_timing as rules
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.reach import PAUSE_FIRST
 from outbox.domain.delivery.transaction import Phase
-from outbox.smtp import reply_reader
+from outbox.smtp import reply_reader, tls
 from outbox.store.control.circuit_breaker import close, trip
 from outbox.store.queries.sweep import preemption
 from outbox.worker.batch import next_window, result_factory, todo
@@ -54,6 +54,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(todo, "SLOW", 0.3)
     monkeypatch.setattr(preemption, "_LEFT", 0.1)
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
+    monkeypatch.setattr(tls, "LOOK", 0.1)
     monkeypatch.setattr(result_factory, "SLOW_DELAY", 1.0)
     monkeypatch.setattr(rules, "OPEN_FIRST", 0.5)
     monkeypatch.setattr(next_window, "SESSION_SHARED", 0.3)
@@ -190,11 +191,13 @@ def test_nor_does_a_server_that_took_long_for_a_content_just_now(
             silent.released.set()
 
 
+@pytest.mark.parametrize("use_ssl", [False, True], ids=["in clear", "in the TLS handshake"])
 def test_nor_does_a_server_that_never_greets_though_many_sessions_have_failed(
-    inner: ClassServer, well: ClassServer, shops: Shops
+    inner: ClassServer, well: ClassServer, shops: Shops, use_ssl: bool
 ) -> None:
     with Late(inner) as silent:
-        shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
+        routes = two_routes(silent, well, use_ssl=use_ssl)
+        shop = shops.open(**routes, OUTBOX_SLOTS=1, OUTBOX_CONNECT_TIMEOUT=3 * DEADLINE)
         write(shop, "bad", 1)
         has_failed(shop, Cause.SESSION, 9)
         with workers(shop, 1):
