@@ -1,13 +1,15 @@
 """The verbs that change emails: in short transactions of their own, past locked emails.
 
 Each transaction first locks the emails that are free (`on_free`), and changes only these. Emails
-that another transaction holds are tried once more at the end, and then reported.
+that another transaction holds are tried once more at the end, after a short wait. Then they are
+reported.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from ...domain.delivery.status import Status
-from ...domain.errors import InvalidMessage
+from ...domain.errors import InvalidMessage, RowsLocked
 from ...domain.jobs.order import Action
-from ...store.bounded_waits import run_bounded
+from ...store.bounded_waits import SECONDS, bounded_waits, run_bounded
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
-from ...store.connection.row_locks import Change, on_free
+from ...store.connection.row_locks import Change, lock_by_id, on_free
 from ...store.jobs.changes import Changed, change_of
 from ...store.jobs.needing import needing_person
 from ...store.queries import reports
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
 
 RESOLVED = (Status.SENT, Status.FAILED)
+PATIENCE = SECONDS
+"""Seconds for which the last turn waits for a locked email."""
 
 
 def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any) -> Corrections:
@@ -224,6 +228,8 @@ def _correct(
     tally, locked = _Tally(wanted=wanted, act=act), list[int]()
     for part in found:
         locked += _change(database, work, part, tally)
+    if locked:
+        _wait_for(database, locked[0])
     for part in parts(locked):
         _change(database, work, part, tally, is_last=True)
     return Corrections(
@@ -231,6 +237,20 @@ def _correct(
         unchanged=tuple(tally.left.values()),
         unknown=tuple(sorted(tally.unknown)),
     )
+
+
+def _wait_for(database: Database, email_id: int) -> None:
+    """Wait until the email is free. Mostly another person's act has locked it, which ends at once.
+
+    Then the last turn tells what that act has done. The wait is bounded, as each wait for a row is.
+    """
+
+    def wait(connection: Connection) -> None:
+        with bounded_waits(connection, database, PATIENCE):
+            lock_by_id(connection, database, database.tables.email.c.id == email_id)
+
+    with suppress(RowsLocked):
+        database.run(wait)
 
 
 def _change(
