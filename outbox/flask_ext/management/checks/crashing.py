@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _LOST = "email {id} was with {workers} workers that were lost"
 _UNKNOWN = "see whether it went out, and settle it (flask outbox resolve {id} --as failed, or sent)"
-_FAILED = "it has failed; when what ends them is mended, send it again (flask outbox retry {id})"
+_FAILED = "it has failed; when what ends them is mended, retry it (flask outbox retry {id})"
 _DOUBTFUL = (
     "after one more it ends unknown, and you settle it; flask outbox cancel --id {id} ends it now"
 )

@@ -12,7 +12,7 @@ from ....store.connection.drivers import untried
 from ....store.connection.error_codes import NO_TABLES, is_lock_timeout
 from ....store.connection.psycopg import prepared_statements
 from ....store.control.pause import paused
-from ....store.queries.clock_skew import seconds_ahead, skew_warnings
+from ....store.queries.clock_skew import ahead_warnings, seconds_ahead, skew_warnings
 from ....store.queries.inspect_schema import (
     Schema,
     durability_warnings,
@@ -153,6 +153,8 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings += [warn(text, Code.TABLE_LOCK) for text in holders(database, LEAST)]
     findings += [warn(text, Code.SCHEMA) for text in id_warnings(database)]
     findings += [warn(text, Code.CLOCK) for text in skew_warnings(seconds_ahead(database))]
+    ahead = database.read(lambda connection: ahead_warnings(connection, database))
+    findings += [warn(text, Code.CLOCK) for text in ahead]
     packets = packet_warnings(database, runtime.settings.max_size)
     findings += [warn(f"{text}: a large email fails", Code.PACKET) for text in packets]
     findings += privacy_findings(runtime)
