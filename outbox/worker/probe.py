@@ -65,7 +65,8 @@ def _claim(
         chosen = _choose(runtime, breaker, ways, is_usable)
         if not chosen:  # another server can take what is in a hurry, or the rows are locked
             return None
-    if not circuit_breaker.take_probe(database, server):
+    others = is_of_contents(breaker.refusal) and any(one.is_fresh for one in chosen)
+    if not circuit_breaker.take_probe(database, server, others=others):
         return None
     lane = chosen[0].lane if chosen else ways[0][0]
     priority = min((one.priority for one in chosen), default=Priority.NORMAL)
@@ -94,8 +95,14 @@ def _choose(
     first = first_free(database, ranked)
     if first is None or not is_of_contents(breaker.refusal):
         return [first] if first is not None else []
-    turn, most = breaker.failures - 1, runtime.settings.window
-    return on_trial(ranked, content=content, turn=turn, most=most, random=runtime.random)
+    return on_trial(
+        ranked,
+        content=content,
+        turn=breaker.failures - 1,
+        most=runtime.settings.window,
+        most_bytes=runtime.settings.window_bytes,
+        random=runtime.random,
+    )
 
 
 def _servers(runtime: Runtime, way: LaneKey) -> tuple[ServerSettings, ...]:

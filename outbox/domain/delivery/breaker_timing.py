@@ -38,6 +38,10 @@ OPEN_MAX = {Cause.SESSION: 300.0, Cause.EMAILS: 30.0}
 probe, up to `OPEN_MAX`. A server that opens sessions is probed more often: it may object only to
 the emails that wait now, and later ones should not wait long."""
 
+TRIALS = 20
+"""So many probes of a server that refuses each content alike come `OPEN_FIRST` after each other.
+Each tries other emails, and the few that the server takes may be among the last ones."""
+
 ALERT_PAUSE = 300.0
 """Seconds between tries of a session that only a person can repair: refused credentials that come
 again and again may lock an account."""
@@ -65,6 +69,11 @@ RAMP_SECONDS = RAMP[-1][0]
 def open_seconds(failures: int, cause: Cause) -> float:
     """Return the seconds that the breaker stays open after this many failures in a row."""
     return min(OPEN_MAX[cause], OPEN_FIRST * 2.0 ** min(max(failures, 1) - 1, 10))
+
+
+def trial_seconds(failures: int) -> float:
+    """Return the same where each content was refused alike, and each probe tries other emails."""
+    return OPEN_FIRST if failures <= TRIALS else OPEN_MAX[Cause.EMAILS]
 
 
 def first_seconds(cause: Cause, reason: str, *, alert: bool, named: float | None) -> float:

@@ -32,7 +32,10 @@ AGAIN = 2
 """So many emails, refused as before behind one that a probe's server took, keep it halted."""
 
 TRIED = 5
-"""So many emails, at most, a probe tries that were not tried before, until the server takes one."""
+"""So many emails the first probe tries that were not tried before. Each later one tries twice as
+many, as far as one window has room: none of them is recorded before the probe's end is known."""
+
+_CONTENTS = "the last contents were all refused alike, and probes try others: "
 
 _REFUSED = frozenset({Verdict.RETRY, Verdict.FAIL})
 
@@ -213,6 +216,23 @@ def is_of_contents(refusal: str | None) -> bool:
     return refusal is not None and refusal.startswith(f"{Phase.DOT}: ")
 
 
+def trial_size(failures: int, window: int) -> int:
+    """Return how many emails a probe tries for the first time, behind this many failures in a row.
+
+    It leaves room in the window for some that were refused before.
+    """
+    most = max((window + 1) // 2, window - (TRIED - 1))
+    return min(TRIED << min(max(failures, 1) - 1, 10), most)
+
+
+def codes_in(reason: str) -> tuple[int, str] | None:
+    """Return the code and the enhanced code, where contents are a breaker's `reason`; else None."""
+    if not reason.startswith(_CONTENTS):
+        return None
+    words = [*reason.removeprefix(_CONTENTS).split(" ", 3), ""]
+    return int(words[1]), words[2]
+
+
 def in_ascii(words: str) -> str:
     """Return a server's words as a database keeps them whose encoding lacks some of their letters.
 
@@ -227,7 +247,7 @@ def reason(refusal: str) -> str:
     Contents differ in what no envelope tells, so others than these may pass.
     """
     if is_of_contents(refusal):
-        return f"the last contents were all refused alike, and probes try others: {refusal}"
+        return f"{_CONTENTS}{refusal}"
     return f"every email is refused alike: {refusal}"
 
 

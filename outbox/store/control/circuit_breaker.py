@@ -39,6 +39,7 @@ from ...domain.delivery.breaker_timing import (
     awaited_seconds,
     first_seconds,
     open_seconds,
+    trial_seconds,
 )
 from ...domain.delivery.halt_reason import ask_for_the_same, told_since
 from ..connection.database import Database
@@ -153,13 +154,13 @@ def lock_breaker(connection: Connection, database: Database, server: str) -> Row
     return next(iter(lock(connection, database, rows, breaker.server, [server])), None)
 
 
-def take_probe(database: Database, server: str) -> Breaker | None:
+def take_probe(database: Database, server: str, *, others: bool = False) -> Breaker | None:
     """Take the single probe of a half-open breaker; return its state, or None if there is none.
 
     Taking the probe counts it as failed and postpones the next one. So a prober that dies does not
     leave the breaker half open. A prober that hangs but lives keeps others away as long as its
     lease lasts, once `note_prober` has noted that lease. While another transaction has locked the
-    row there is no probe.
+    row there is no probe. With `others` it tries contents that were not tried before.
     """
     table = database.tables.breaker
 
@@ -168,7 +169,7 @@ def take_probe(database: Database, server: str) -> Breaker | None:
         if found is None or found.state is not BreakerState.HALF_OPEN:
             return None
         failures = found.failures + 1
-        pause = open_seconds(failures, found.cause)
+        pause = trial_seconds(failures) if others else open_seconds(failures, found.cause)
         moved = {"failures": failures, "retry_at": database.now(pause), "seen_at": database.now()}
         waits = is_in(database, server, BreakerState.OPEN) & is_half_open(database)
         return found if update_free(connection, table, waits, **moved, prober=None) else None

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
+from math import inf
+
+import pytest
 
 from outbox.domain.delivery.blame import Traits
 from outbox.domain.delivery.refusal_streak import TRIED
@@ -20,10 +24,17 @@ def candidate(number: int, priority: Priority = Priority.NORMAL, **changes: obje
     return Candidate(id=number, priority=priority, traits=TRAITS, expires=False, **values)  # type: ignore[arg-type]
 
 
-def chosen(emails: Iterable[Candidate], *, turn: int = 0, most: int = MOST) -> list[int]:
+def chosen(
+    emails: Iterable[Candidate], *, turn: int = 0, most: int = MOST, most_bytes: float = inf
+) -> list[int]:
     ticks = count()
     made = on_trial(
-        list(emails), content=0, turn=turn, most=most, random=lambda: float(next(ticks))
+        list(emails),
+        content=0,
+        turn=turn,
+        most=most,
+        most_bytes=most_bytes,
+        random=lambda: float(next(ticks)),
     )
     return [one.id for one in made]
 
@@ -40,9 +51,29 @@ def test_urgent_ones_lead_at_first_with_one_other_among_them() -> None:
     assert made[0] >= 50
 
 
+def test_each_trial_has_twice_as_many_as_the_one_before_up_to_a_window() -> None:
+    made = [len(chosen(NORMAL, turn=turn)) for turn in (0, 1, 2, 3, 10**6)]
+    assert made == [TRIED, 2 * TRIED, MOST - TRIED + 1, MOST - TRIED + 1, MOST - TRIED + 1]
+    assert chosen(REFUSED, turn=3) == chosen(REFUSED), "they were tried before: it does not hurry"
+
+
+def test_a_window_bounds_them_in_bytes_too() -> None:
+    assert len(chosen(NORMAL, most_bytes=3 * TRAITS.size)) == 3
+    assert len(chosen(NORMAL, most_bytes=1)) == 1
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_emails_of_each_sender_and_tag_come_in_turn(turn: int) -> None:
+    news = [candidate(n, tag="news") for n in range(100, 500)]
+    orders = [candidate(n, tag="order") for n in (1, 2)]
+    other = replace(candidate(3), traits=replace(TRAITS, sender="other@shop.example"))
+    made = chosen([*news, *orders, other], turn=turn)
+    assert {1, 2, 3} <= set(made)
+
+
 def test_the_newest_lead_then_and_none_is_urgent() -> None:
     made = chosen([*NORMAL, *URGENT], turn=1)
-    assert [made[0], *made[2:]] == [49, 48, 47, 46]
+    assert [made[0], *made[2:]] == list(range(49, 40, -1))
     assert made[1] < 50
 
 

@@ -58,6 +58,7 @@ class Candidate:
     priority: Priority
     traits: Traits
     content: int  # its id
+    tag: str | None = None
     is_fresh: bool  # it was never delayed or tried, and never with a lost worker
     expires: bool
 
@@ -89,7 +90,7 @@ def _look(
     email, (lane, priority) = database.tables.email.c, way
     columns = (
         email.id, email.lane, email.priority, email.sender, email.recipient, email.size,
-        email.content_id, email.waited, email.attempts, email.crashes, email.expires_at,
+        email.content_id, email.waited, email.attempts, email.crashes, email.expires_at, email.tag,
     )  # fmt: skip
     due = (email.lane == lane) & (email.priority == int(priority))
     return select(*columns).where(due, email.due_at <= database.now()).order_by(*order).limit(limit)
@@ -102,6 +103,7 @@ def _candidate(row: Any) -> Candidate:
         priority=Priority(row.priority),
         traits=traits_of(row),
         content=row.content_id,
+        tag=row.tag,
         is_fresh=not (row.waited or row.attempts or row.crashes),
         expires=row.expires_at is not None,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 
-from ....domain.delivery.refusal_streak import TRIED
+from ....domain.delivery.refusal_streak import trial_size
 from ....domain.priority import Priority
 from .comparison import Candidate
 
@@ -15,6 +17,7 @@ def on_trial(
     content: int | None,
     turn: int,
     most: int,
+    most_bytes: float = inf,
     random: Callable[[], float],
 ) -> list[Candidate]:
     """Return the emails of one lane that show best if the server refuses all, or some contents.
@@ -24,21 +27,46 @@ def on_trial(
     them. They were not tried before, where there are such ones, and have other contents than the
     last suspect.
 
+    Emails of each sender and tag come in turn, so that those of one newsletter leave room.
+
     Behind these come some that were refused before. Each is tried behind one that was taken: see
-    `RefusalStreak.pick`. There are `most` emails in all.
+    `RefusalStreak.pick`. There are `most` emails in all, of `most_bytes`: they fit one window.
     """
-    fresh = [one for one in ranked if one.is_fresh] or ranked
+    is_any_fresh = any(one.is_fresh for one in ranked)
+    fresh = [one for one in ranked if one.is_fresh is is_any_fresh]
     fresh = [one for one in fresh if one.content != content] or fresh
-    mixed = sorted(fresh, key=lambda _: random())
-    leading = _ways(fresh, mixed)[turn % 4]
+    mixed = _in_turn(sorted(fresh, key=lambda _: random()))
+    leading = _ways(_in_turn(fresh), mixed)[turn % 4]
     lane = leading[0].lane
-    tried = min(TRIED, max(1, (most + 1) // 2))
+    tried = trial_size(turn + 1 if is_any_fresh else 1, most)
     led, others = ([one for one in some if one.lane == lane] for some in (leading, mixed))
     calm = [one for one in others if one.priority is not Priority.URGENT] or others
     first = _of_own_contents([*led[:1], *calm[:1], *led[1:]])[:tried]
     rest = [one for one in ranked if one.lane == lane and not one.is_fresh and one not in first]
     rest.sort(key=lambda _: random())
-    return [*first, *_of_own_contents(rest)[: min(len(first) - 1, most - len(first))]]
+    again = _of_own_contents(rest)[: min(len(first) - 1, most - len(first))]
+    return list(_within([*first, *again], most_bytes))
+
+
+def _within(emails: Sequence[Candidate], most_bytes: float) -> Iterator[Candidate]:
+    """Yield the first email, and of the others what fits beside it."""
+    size = 0
+    for one in emails:
+        if size and size + one.traits.size > most_bytes:
+            continue
+        size += one.traits.size
+        yield one
+
+
+def _in_turn(emails: Iterable[Candidate]) -> list[Candidate]:
+    """Return the first email of each sender and tag, then the second of each, and so on."""
+    seen, places = Counter[tuple[str, str | None]](), dict[int, int]()
+    found = list(emails)
+    for one in found:
+        kind = one.traits.sender, one.tag
+        places[one.id] = seen[kind]
+        seen[kind] += 1
+    return sorted(found, key=lambda one: places[one.id])
 
 
 def _ways(ranked: Sequence[Candidate], mixed: Sequence[Candidate]) -> list[Sequence[Candidate]]:
@@ -46,7 +74,7 @@ def _ways(ranked: Sequence[Candidate], mixed: Sequence[Candidate]) -> list[Seque
     calm = [one for one in ranked if one.priority is not Priority.URGENT] or ranked
     any_calm = [one for one in mixed if one.priority is not Priority.URGENT] or mixed
     urgent = sorted(mixed, key=lambda one: one.priority)
-    newest = sorted(calm, key=lambda one: -one.id)
+    newest = _in_turn(sorted(calm, key=lambda one: -one.id))
     return [urgent, newest, calm, any_calm]
 
 

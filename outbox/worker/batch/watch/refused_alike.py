@@ -14,11 +14,20 @@ from .diagnosis import OWN, Diagnosis, Kind
 from .other_emails import OtherEmails
 from .server_breaker import ServerBreaker
 
+_SHARE = 0.8
+"""The part of a window's time after which a probe tries no further email."""
+
 
 class RefusedAlike:
     """The `RefusalStreak` of one batch on one server, and what follows from it."""
 
-    def __init__(self, breaker: ServerBreaker, others: OtherEmails, settings: Settings) -> None:
+    def __init__(
+        self,
+        breaker: ServerBreaker,
+        others: OtherEmails,
+        settings: Settings,
+        clock: Callable[[], float],
+    ) -> None:
         self._breaker = breaker
         self._others = others
         self._needed = settings.refused_alike
@@ -32,6 +41,9 @@ class RefusedAlike:
         self._own: dict[tuple[str, int], bool] = {}  # are the contents to blame, as the log says?
         self._turns = 0  # emails that were taken right behind such a refusal
         self._has_taken = False
+        self._clock = clock
+        self._seconds = _SHARE * settings.window_seconds
+        self._ends_at: float | None = None  # of a probe, once its session is open
 
     @property
     def is_any(self) -> bool:
@@ -46,6 +58,8 @@ class RefusedAlike:
     def pick(self, untried: Sequence[Traits]) -> int:
         """Return the place of the email to try next."""
         if self._streak.is_probing:
+            if self._ends_at is None:
+                self._ends_at = self._clock() + self._seconds
             return self._streak.pick(untried)
         common = self._streak.common
         return most_different(common, untried) if common is not None else 0
@@ -68,7 +82,7 @@ class RefusedAlike:
             alike = self._pending[0]  # an unknown mailbox, for example, tells nothing of contents
         if alike is None:
             return None
-        if alike.known and self._goes_on(alike) and len(alike.emails) < TRIED and untried():
+        if alike.known and self._goes_on(alike) and self._may_tell(alike, untried()):
             self._pending = alike, email.id
             return OWN
         if not self._is_servers_fault(alike, untried):
@@ -79,6 +93,16 @@ class RefusedAlike:
     def _goes_on(self, alike: SystemicRefusal) -> bool:
         """Return whether the last result was this refusal too, or told nothing."""
         return self._streak.refusal == alike.refusal
+
+    def _may_tell(self, alike: SystemicRefusal, untried: Sequence[Traits]) -> bool:
+        """Return whether a probe goes on: to what was not tried before, and to `TRIED` at least.
+
+        It ends before its window does: what is recorded would have to be taken back.
+        """
+        if self._ends_at is not None and self._clock() >= self._ends_at:
+            return False
+        is_more = bool(untried) and len(alike.emails) < TRIED
+        return is_more or any(one.is_fresh for one in untried)
 
     def settle(self) -> None:
         """Have the probe's breaker stay open, where its last emails had not told otherwise."""
