@@ -237,6 +237,18 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RefusedContents:
+    """A server that refuses many emails for their contents just now."""
+
+    server: str
+    code: int
+    enhanced: str
+    failed: int  # emails that failed so in the last quarter of an hour, up to 1,000
+    waiting: int  # emails that wait for it, up to 10,000; 0 unless it is halted
+    is_halted: bool  # for this: emails wait, and none of them is charged
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Problems:
     """What needs a person, that with the newest email first."""
 
@@ -244,6 +256,7 @@ class Problems:
     emails: int  # how many were looked at: the newest
     more_emails: bool  # there are older ones that were not looked at
     more_groups: bool  # there are groups that were not asked for
+    contents: tuple[RefusedContents, ...] = ()  # servers that refuse many just now
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

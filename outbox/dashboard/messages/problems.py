@@ -5,7 +5,8 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from ...domain.search.last_attempt import NONE, reply_of
-from ...flask_ext.management.management import Management
+from ...flask_ext.app.state import state_of
+from ...flask_ext.management.emails import problems
 from ...store.report_records import Problem
 from ..site.render import render
 from ..site.site import Site
@@ -22,7 +23,7 @@ def add_to(site: Site) -> None:
 
 def index() -> ResponseReturnValue:
     """List the groups, the one with the newest message first."""
-    found = Management().problems(limit=GROUPS, newest=NEWEST)
+    found = problems(state_of().runtime, GROUPS, NEWEST)
     return render("messages/problems.html", problems=found, wanted=wanted)
 
 

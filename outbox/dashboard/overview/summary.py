@@ -21,6 +21,7 @@ _OF_FLEET = (
     Code.WORKER_SILENT,
 )
 _LINKS: Mapping[Code | None, tuple[str, str]] = {
+    Code.CONTENTS: ("problems_index", "See the problems"),
     Code.CRASHING: ("one_show", "See the message"),
     Code.HELD: ("held_index", "See what is held"),
     **dict.fromkeys(_OF_FLEET, ("workers_index", "See the workers")),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
 from ...domain.errors import InvalidMessage
+from ...domain.scheduling.lanes import route_of_lane
 from ...domain.search.filters import UNINDEXED, Filters
 from ...domain.search.place import read_place
 from ...store.queries import reports
-from ...store.report_records import EmailDetails, EmailPage, Problems
+from ...store.queries.server_status import server_statuses
+from ...store.report_records import EmailDetails, EmailPage, Problems, RefusedContents, ServerStatus
 from ...store.search.fill import fill, last_id
 from ...store.search.page import page
 from ...store.search.problems import MOST_LOOKED_AT
 from ...store.search.problems import problems as grouped
+from ...store.search.refused_contents import refused_contents
 from ...worker.why_waiting import why_waiting
 from .arguments import OnProgress, limit_of, one_id
 
@@ -58,6 +61,30 @@ def problems(runtime: Runtime, limit: Any, newest: Any) -> Problems:
     most, database = limit_of(limit, MOST_ON_PAGE), runtime.database
     among = limit_of(newest, MOST_LOOKED_AT, name="newest")
     return database.read(lambda connection: grouped(connection, database, most, among))
+
+
+def contents_refused(
+    connection: Connection,
+    runtime: Runtime,
+    servers: Iterable[ServerStatus] | None = None,
+    failed: int | None = None,
+) -> tuple[RefusedContents, ...]:
+    """Return the servers that refuse many emails for their contents just now.
+
+    `failed`: how many emails failed lately, where the caller knows it.
+    """
+    database = runtime.database
+    if servers is None:
+        names = [one.name for one in runtime.servers]
+        servers = server_statuses(connection, database, names)
+
+    def servers_of(lane: str) -> Collection[str]:
+        return {one.name for one in runtime.routes.servers_of(route_of_lane(lane))}
+
+    least = runtime.settings.refused_alike
+    return refused_contents(
+        connection, database, servers, least=least, failed=failed, servers_of=servers_of
+    )
 
 
 def index(runtime: Runtime, progress: OnProgress) -> int:

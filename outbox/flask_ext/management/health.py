@@ -21,7 +21,7 @@ from ...store.queries.inspect_schema import lacking_privileges, older_schema
 from ...store.queries.server_status import alerts, server_statuses
 from ...store.queries.standstill import MOST_COUNTED
 from ...store.queries.whole_state import WholeState
-from ...store.report_records import Backlog, Pause, ServerStatus
+from ...store.report_records import Backlog, Pause, RefusedContents, ServerStatus
 from ...store.schema.clock import utc
 from ...worker.process.runtime import NO_CELERY
 from .arguments import seconds_of
@@ -34,9 +34,10 @@ from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .checks.fleet_table import RESTART, judged, still_findings, unheard_findings
 from .checks.privacy import missing_keys
 from .checks.workers import is_served
+from .emails import contents_refused
 from .failures.database_line import database_line
 from .results import Fleet, Health
-from .server_lines import SUPPRESSED, paused_line
+from .server_lines import SUPPRESSED, contents_line, paused_line
 from .workers import fleet_of
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ class _Tables:
     servers: tuple[ServerStatus, ...]
     fleet: Fleet
     place: examine.Examination
+    contents: tuple[RefusedContents, ...]
 
     @property
     def oldest(self) -> float:
@@ -119,11 +121,13 @@ def _read(runtime: Runtime, limit: float) -> _Tables:
             max_crashes=settings.max_crashes,
         )
         rows = workers_table.workers(connection, database)
+        servers = server_statuses(connection, database, names, state.found)
         return _Tables(
             state=state,
-            servers=server_statuses(connection, database, names, state.found),
+            servers=servers,
             fleet=fleet_of(runtime, rows, state.marks),
             place=examine.look_on(connection, database, settings.instance),
+            contents=contents_refused(connection, runtime, servers, state.failed_lately),
         )
 
     return database.read(look)
@@ -171,6 +175,8 @@ def _warnings(runtime: Runtime, found: _Tables, told: Collection[str]) -> Iterat
     instance = found.place.instance
     if instance is not None and instance.has_held and found.state.has_held:
         yield HealthLine(text=_HELD, code=Code.HELD)
+    for one in found.contents:
+        yield HealthLine(text=contents_line(one), code=Code.CONTENTS)
     for email in found.state.crashing:
         yield HealthLine(text=crashing_line(email), code=Code.CRASHING, email_id=email.id)
     yield from (_line(one) for one in judged(found.fleet) if one.text not in told)

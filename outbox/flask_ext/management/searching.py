@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from ...domain.delivery.status import Status
 from ...store.report_records import EmailPage, Problems
@@ -72,9 +74,11 @@ class Searching(Verbs):
 
         A group has the same reply code, server and recipient's domain, and the newest reply's text.
         The `newest` emails that came to need a person last are looked at, at most 10,000. The
-        `limit` of groups is at most 1,000.
+        `limit` of groups is at most 1,000. `contents` are the servers that refuse many just now.
         """
-        return emails.problems(self._runtime, limit, newest)
+        found, look = emails.problems(self._runtime, limit, newest), emails.contents_refused
+        contents = self._runtime.database.read(partial(look, runtime=self._runtime))
+        return replace(found, contents=contents)
 
     def index(self, *, progress: OnProgress = unwatched) -> int:
         """Index emails that were written before they could be found; return how many were locked.

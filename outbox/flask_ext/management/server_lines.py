@@ -20,7 +20,9 @@ from ...domain.delivery.halt_reason import (
     takes_too_long,
     throttles,
 )
-from ...store.report_records import ServerStatus
+from ...store.queries.standstill import MOST_COUNTED
+from ...store.queries.waiting import MOST_FAILED
+from ...store.report_records import RefusedContents, ServerStatus
 
 
 def server_line(server: ServerStatus) -> str:
@@ -119,6 +121,32 @@ def server_colour(server: ServerStatus) -> str | None:
     if server.since:
         return "red"
     return "yellow" if server.state is BreakerState.RECOVERING else None
+
+
+def contents_line(one: RefusedContents) -> str:
+    """Return what a server refuses, how many emails it is about, and what to do."""
+    reply = f"{one.code} {one.enhanced}".strip()
+    told = _number(one.failed, MOST_FAILED, "") + " failed in the last 15 minutes"
+    if one.is_halted:
+        told += f", {_number(one.waiting, MOST_COUNTED, ' waits', ' wait')}"
+    ours = f"--status failed --server {one.server} --phase dot --reply '{reply}'"
+    look = f"{_MEND}: flask outbox list {ours if one.failed else '--status pending'}"
+    again = f"; then send them again: flask outbox job start retry {ours}" if one.failed else ""
+    return printable(
+        f"server {one.server} refuses emails for their contents ({reply}): {told}"
+        f" ({_WAITS if one.is_halted else _FAILS}; {look}{again})"
+    )
+
+
+_WAITS = "it took none of the last ones, and others are tried by themselves"
+_FAILS = "others go on"
+_MEND = "mend what these share, or have the server take it"
+
+
+def _number(number: int, most: int, one: str, several: str | None = None) -> str:
+    if number >= most:
+        return f"{most} or more{one if several is None else several}"
+    return f"{number or 'none'}{one if several is None or number == 1 else several}"
 
 
 def paused_line(scope: str) -> str:

@@ -35,6 +35,12 @@ Statement = Select[*tuple[Any, ...]]
 
 _ALL = 2**31 - 1
 
+LATELY = 900.0
+"""Seconds for which a failed email counts as failed lately."""
+
+MOST_FAILED = 1000
+"""The most of these that are looked at: it bounds the cost of each look at the health."""
+
 
 def backlog(connection: Connection, database: Database) -> Backlog:
     """Return how many emails wait and are in flight, each number up to MOST_COUNTED."""
@@ -123,6 +129,18 @@ def leased(database: Database, status: Status) -> Statement:
     """
     email = database.tables.email.c
     return select(email.id).where(email.token.is_not(None), email.status == constant(status))
+
+
+def failed_lately(database: Database) -> Select[tuple[int]]:
+    """Return the statement for the ids of the newest emails that failed lately."""
+    email = database.tables.email.c
+    return (
+        select(email.id)
+        .where(email.attention_at > database.now(-LATELY))
+        .where(email.attention_status == constant(Status.FAILED))
+        .order_by(email.attention_at.desc(), email.id.desc())
+        .limit(constant(MOST_FAILED))
+    )
 
 
 def _attention(database: Database) -> Statement:

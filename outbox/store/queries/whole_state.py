@@ -35,6 +35,7 @@ class WholeState:
     crashing: tuple[CrashingEmail, ...]
     keys: frozenset[str]  # with which the next emails that wait are encrypted
     has_held: bool
+    failed_lately: int  # up to MOST_FAILED
     lock_seconds: int  # for which a statement has waited for a lock of a whole table
     commit_seconds: int  # for which a commit has waited for a synchronous replica
 
@@ -63,6 +64,7 @@ def look(
         crashing=crashing.read(found),
         keys=frozenset(row.name for row in found["key"]),
         has_held=found["held"][0].emails > 0,
+        failed_lately=found["failed_lately"][0].emails,
         lock_seconds=max((row.number for row in found["lock"]), default=0),
         commit_seconds=max((row.number for row in found["commit"]), default=0),
     )
@@ -85,6 +87,7 @@ def _statement(
         *server_status.terms(database),
         *crashing.terms(database, lease_seconds, max_crashes),
         encryption_keys.term(database),
+        waiting.counted("failed_lately", waiting.failed_lately(database)),
         finding("mark", counter.name, number=counter.value).where(counter.name.in_(marks)),
         finding("pause", pause.scope, moment=pause.paused_at),
         *_waits(database),

@@ -58,7 +58,7 @@ def _group_newest(connection: Connection, database: Database, most: int) -> Iter
     """Yield the newest emails, each as a group of its own."""
     rows = _newest(connection, database, most)
     looked_at = rows[:most]
-    last = _last_attempts(connection, database, [row.id for row in looked_at])
+    last = last_attempts(connection, database, [row.id for row in looked_at])
     for row in looked_at:
         attempt, phase, code, enhanced, server = last.get(row.id, _NONE)
         yield ProblemGroup(
@@ -85,7 +85,7 @@ def of_group(
     wanted = filters.server, filters.reply, filters.phase
     if wanted == (None, None, None):
         return frozenset(ids)
-    last = _last_attempts(connection, database, ids)
+    last = last_attempts(connection, database, ids)
     return frozenset(i for i in ids if _is_like(last.get(i, _NONE), *wanted))
 
 
@@ -125,7 +125,7 @@ def _newest(connection: Connection, database: Database, most: int) -> Sequence[A
     return connection.execute(statement).all()
 
 
-def _last_attempts(
+def last_attempts(
     connection: Connection, database: Database, ids: Collection[int]
 ) -> dict[int, _Last]:
     """Return by id the last attempt of each of these emails that has one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....store.report_records import EmailDetails, EmailSummary, Problem, Problems
-from ...management.server_lines import printable
+from ...management.server_lines import contents_line, printable
 from .json_output import plain
 
 
@@ -50,6 +50,7 @@ def problem_lines(found: Problems) -> Iterator[str]:
 
 
 def _told_of(found: Problems) -> Iterator[str]:
+    yield from map(contents_line, found.contents)
     for problem in found.groups:
         count = f"{problem.emails:>8}  {problem.status:<8}"
         yield f"{count} {problem.since:%Y-%m-%dT%H:%M:%S}  {problem.domain}  {_where(problem)}"
@@ -58,7 +59,7 @@ def _told_of(found: Problems) -> Iterator[str]:
         yield "there are more groups: --limit shows them"
     if found.more_emails:
         yield f"older ones are not counted: of the newest {found.emails} only"
-    if not found.groups:
+    if not (found.groups or found.contents):
         yield "nothing needs a person"
 
 

@@ -77,3 +77,4 @@ class Code(StrEnum):
     VERSIONS = "versions-differ"
     DIFFERING = "settings-differ"
     CRASHING = "crashing-emails"
+    CONTENTS = "refused-contents"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -34,8 +35,9 @@ from ....store.queries.inspect_schema import (
 )
 from ....store.queries.server_status import alerts, server_statuses
 from ....store.schema.version import VERSION
+from ..emails import contents_refused
 from ..failures.database_line import database_line
-from ..server_lines import paused_line, server_line
+from ..server_lines import contents_line, paused_line, server_line
 from .codes import Code
 from .finding import Finding, error, ok, warn
 from .long_waits import LEAST, commits, holders
@@ -166,4 +168,5 @@ def _settings(runtime: Runtime) -> list[Finding]:
     for one in servers:
         tell = error if one in urgent else warn if one.since else ok
         findings.append(tell(server_line(one), Code.SERVER))
-    return findings
+    contents = database.read(partial(contents_refused, runtime=runtime, servers=servers))
+    return [*findings, *(warn(contents_line(one), Code.CONTENTS) for one in contents)]
