@@ -174,10 +174,15 @@ def drain() -> None:
         click.echo(SUPPRESSED)
     for server in servers(runtime) if left else ():
         if server.next_probe and server.configured:
-            raise click.ClickException(server_line(server))
+            waiting = counted(left, "email is", "emails are")
+            text = f"{server_line(server)}; {waiting} still due: {_AGAIN}"
+            raise click.ClickException(text)
     if undone := sorted(runtime.job_pace.left_until):
         waiting = ", ".join(map(str, undone))
         raise click.ClickException(f"not done, as the log says why: job {waiting}")
+
+
+_AGAIN = "run flask outbox drain again after the next probe's time; from cron, each minute"
 
 
 def _handled(total: int, sent: int) -> str:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from outbox import Priority
+from outbox.domain.delivery.breaker_timing import OPEN_FIRST
 from outbox.domain.delivery.transaction import Phase
 from tests.integration.blame.play import LATEST, World, world, write
 from tests.integration.blame.server import ClassServer, Habit, Seen
 from tests.integration.blame.simulation import HOST
+from tests.support.shop.shell import runner
 from tests.support.shop.shop import message
 
 if TYPE_CHECKING:
@@ -86,6 +88,19 @@ def test_so_it_is_while_bad_ones_come_on_and_on(shops: Shops) -> None:
 
 
 @pytest.mark.long
+def test_a_few_good_ones_among_many_bad_ones_do_not_wait_for_all_of_these(shops: Shops) -> None:
+    """None is urgent, none is newer, and nothing but the contents tells them apart."""
+    with world(shops, filtering()) as made:
+        for number in range(200):
+            write(made, bad(number))
+            if number % 40 == 20:
+                write(made, message(f"good{number}@g{number}.example", subject="x"))
+        made.simulation.run(seconds=2 * LATEST, gives_up=DAY)
+        found = Counter(row.status for row in made.emails("bad") if row.recipient[:4] == "good")
+        assert found == {"sent": 5}
+
+
+@pytest.mark.long
 def test_a_server_that_comes_to_refuse_every_email_charges_nobody(shops: Shops) -> None:
     """It has refused some contents before, in the very same words."""
     server = filtering()
@@ -103,6 +118,20 @@ def test_a_server_that_comes_to_refuse_every_email_charges_nobody(shops: Shops) 
         server.refuses = is_bad
         made.simulation.run(seconds=2 * 3600.0, gives_up=DAY)
         assert rows(made, "new") == {("sent", 1): 300}
+
+
+def test_a_drain_that_ends_there_says_why_and_when_to_run_it_again(shops: Shops) -> None:
+    with world(shops, filtering()) as made:
+        write(made, *map(bad, range(12)))
+        write(made, message("a@good.example", subject="x"), tag="good")
+        run = runner(made.shop)
+        told = run("drain", code=1).output.strip().splitlines()[-1]
+        assert "is halted since" in told
+        assert "550 5.7.1" in told
+        assert "emails are still due: run flask outbox drain again after the next probe" in told
+        made.simulation.pass_time(OPEN_FIRST + 1.0)
+        made.shop.app.test_cli_runner().invoke(args=["outbox", "drain"])
+        assert rows(made, "good") == {("sent", 1): 1}
 
 
 @pytest.mark.long
