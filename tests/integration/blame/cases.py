@@ -96,9 +96,9 @@ class Case:
     servers: Servers = Servers.ONE
     order: Order = Order.FIRST
     pipelining: bool = False
-    good: int = 200
+    good: int = 100
     bad: int = 5  # of Kind.ONE it is one
-    lifetime: float = 600.0  # seconds: of every email
+    lifetime: float = 300.0  # seconds: of every email
 
     @property
     def id(self) -> str:

@@ -30,7 +30,7 @@ _BAD_SENDER, _BAD_DOMAIN = "blocked@shop.example", "refusing.example"
 _OWN_LENGTH = 777
 """Letters that one email has more than any other: so its SIZE is its own."""
 
-_STREAM = (7.0, 40.0, 100.0, 200.0, 400.0)
+_STREAM = (7.0, 20.0, 40.0, 80.0, 150.0)
 """Seconds after which good ones come in a stream: meanwhile the others are tried again."""
 
 

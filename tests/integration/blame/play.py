@@ -103,9 +103,9 @@ def write(
 ) -> None:
     """Write these emails, and good ones to so many readers, and commit."""
     shop = made.shop
+    options = {"priority": Priority.NORMAL} | options
     with shop.session() as session:
-        for mail in emails:
-            shop.outbox.enqueue(mail, session=session, tag=tag, **options)
+        shop.outbox.enqueue_many(emails, session=session, tag=tag, **options)
         if readers:
             to = addresses(readers)
             shop.outbox.enqueue_many(

@@ -28,7 +28,7 @@ CLOSING = "421 4.3.2 closing"
 TOO_FAST = "450 4.2.1 The user is receiving mail at a rate that is too high"
 DENIED = "554 5.7.1 <readers>: Recipient address rejected: Access denied"
 WEAK = tuple(e for e in EXTENSIONS if e != "8BITMIME")
-DAY = 86_400.0
+HOUR, DAY = 3600.0, 86_400.0
 FAST = "fast@shop.example"
 SEEN = {
     "no room for one large email": (Phase.MAIL, "452 4.3.1 Insufficient storage", Kind.SIZE),
@@ -124,7 +124,7 @@ def test_several_classes_that_are_halted_at_the_same_time_stop_no_other(
     server.refuses = lambda seen: (
         seen.sender == FAST or "closed.example" in seen.domains or seen.size > LARGE // 2
     )
-    with world(shops, server, OUTBOX_LIFETIME=DAY) as made:
+    with world(shops, server, OUTBOX_LIFETIME=HOUR) as made:
         for number in range(bad):
             closed = message(f"r{number}@closed.example")
             fast, large = message(f"f{number}@b.example"), message(f"l{number}@c.example")
@@ -132,7 +132,7 @@ def test_several_classes_that_are_halted_at_the_same_time_stop_no_other(
             large.set_content("Thank you for your order.\n" * (LARGE // 20))
             write(made, closed, fast, large)
         write(made, readers=200)
-        made.simulation.run(seconds=2 * DAY, gives_up=GIVEN_UP)
+        made.simulation.run(seconds=2 * HOUR, gives_up=GIVEN_UP)
         assert {(row.status, row.attempts) for row in made.emails("good")} == {("sent", 1)}
         assert max(made.waits("good")) <= LATEST
         assert {row.status for row in made.emails("bad")} == {"failed"}
