@@ -129,7 +129,7 @@ def test_beside_urgent_email_without_end_some_of_the_rest_goes(
     shop = {"slots": 4, "processes": 4, "most": 60.0, **shop}
     most = shop.pop("most")
     rounds = Rounds(ways=dict.fromkeys([("", U), ("", N), ("", B)], AGED), seed=seed, **shop)
-    rounds.play(300.0)
+    rounds.play(max(180.0, 1.25 * most))
     for priority in (N, B):
         assert rounds.longest_wait(("", priority)) <= most, priority
     urgent, rest = (sum(len(rounds.sent["", one]) for one in some) for some in ((U,), (N, B)))
