@@ -39,6 +39,9 @@ pytestmark = [
 DEADLINE = 100.0
 """Seconds: a third of what the reply to one command may take, as it comes."""
 
+IDLE = 0.2
+"""Seconds between two sweeps of a worker that has nothing to do. Each takes a processor's time."""
+
 SILENT = "silent@shop.example"
 COMMANDS = [Phase.MAIL, Phase.RCPT, Phase.DATA]
 
@@ -87,15 +90,17 @@ def write(shop: Shop, *, bad: int = 0, good: int = 0) -> None:
 
 @contextmanager
 def workers(shop: Shop, count: int) -> Iterator[None]:
-    """Run so many workers until the block ends; whoever has nothing to do sweeps."""
+    """Run so many workers until the block ends; whoever has nothing to do sweeps now and then."""
     stop, lock = threading.Event(), threading.Lock()
     claims: list[Claim] = []
 
     def work() -> None:
-        while not stop.wait(0.02):
+        is_idle = False
+        while not stop.wait(IDLE if is_idle else 0.0):
             with lock:
                 sweep(shop.runtime, claims.append)
                 mine = claims.pop(0) if claims else None
+            is_idle = mine is None
             if mine is not None:
                 send_batch(shop.runtime, mine.token)
 
