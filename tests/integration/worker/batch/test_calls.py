@@ -16,7 +16,7 @@ from tests.support.shop.shop import Shops, addresses, message
 pytestmark = pytest.mark.over_and_over
 
 OURS = str(Path(outbox.__file__).parent)
-FIRST, EMAILS = 400, 2000
+FIRST, EMAILS = 400, 1000
 MOST = 96.0
 """Calls of the outbox's own functions an email, with the default window and batch: there were 93.4.
 From Python 3.12 on a comprehension is no call, so there are fewer."""
