@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.flask_ext.test_watch import script
+from tests.support.servers.warm import Warm
 from tests.support.shop.shop import Shops
 from tests.support.waiting import wait_until
 
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.one_database("postgresql"), pytest.mark.long]
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 60.0
-FLASK = [sys.executable, "-m", "flask", "--app", "watched"]
+WATCH = ["--app", "watched", "outbox", "watch", "--max-age", "0"]
 
 APP = """
 import os
@@ -31,6 +32,13 @@ app = Flask(__name__)
 app.config.update(SQLALCHEMY_DATABASE_URI=os.environ["DATABASE_URL"], MAIL_SERVER="127.0.0.1")
 Outbox().init_app(app, db=SQLAlchemy(app))
 """
+
+HANGS_UP = """
+import signal
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+"""As on a terminal, also if the tests themselves were started by `nohup`."""
 
 ENDED_AGAIN = """
 import signal
@@ -70,43 +78,31 @@ def environment(shops: Shops) -> dict[str, str]:
     return {**os.environ, "DATABASE_URL": shops.url, "PYTHONPATH": str(ROOT)}
 
 
+def started(shops: Shops, folder: Path, app: str, *command: str) -> Warm:
+    """Start `flask outbox watch` of this app with a command."""
+    (folder / "watched.py").write_text(app)
+    return Warm(
+        "flask",
+        [*WATCH, *command],
+        directory=folder,
+        environment=environment(shops),
+        log=folder / "log",
+        ours=True,
+    )
+
+
 def test_a_further_signal_ends_what_stands_still(shops: Shops, tmp_path: Path) -> None:
     shops.open().enqueue()
-    (tmp_path / "watched.py").write_text(APP + STUCK)
     command = ["--", "sh", "-c", "kill -TERM $PPID; exec sleep 60"]
-    words = [*FLASK, "outbox", "watch", "--max-age", "0", *command]
-    with subprocess.Popen(words, cwd=tmp_path, env=environment(shops)) as process:
-        wait_until((tmp_path / "stuck").exists, PATIENCE, "it to put in order")
+    process = started(shops, tmp_path, APP + STUCK, *command)
+    wait_until((tmp_path / "stuck").exists, PATIENCE, "it to put in order")
 
-        def has_ended() -> bool:
-            process.terminate()
-            return process.poll() is not None
+    def has_ended() -> bool:
+        os.kill(process.pid, signal.SIGTERM)
+        return process.poll() is not None
 
-        wait_until(has_ended, PATIENCE, "the process to end", pause=0.1)
+    wait_until(has_ended, PATIENCE, "the process to end", pause=0.1)
     assert process.returncode == -signal.SIGTERM
-
-
-def watching(
-    shops: Shops,
-    folder: Path,
-    *command: object,
-    output: str = "/dev/null",
-    app: str = APP,
-    before: Sequence[str] = (),
-) -> int:
-    """Run `flask outbox watch` in a process of its own; return its exit status."""
-    (folder / "watched.py").write_text(app)
-    words = [*before, *FLASK, "outbox", "watch", "--max-age", "0", *map(str, command)]
-    with Path(output).open("w") as stdout:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            env=environment(shops),
-            stdout=stdout,
-            timeout=PATIENCE,
-            check=False,
-        )
-    return done.returncode
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -117,8 +113,32 @@ def test_if_it_is_ended_while_its_command_runs_the_next_watch_tells_again(
     shop = shops.open()
     shop.enqueue()
     command = ["--", "sh", "-c", f"kill -{int(number)} $PPID; exec sleep 60"]
-    assert watching(shops, tmp_path, *command, app=app) == 128 + number
+    process = started(shops, tmp_path, app + HANGS_UP, *command)
+    wait_until(lambda: process.poll() is not None, PATIENCE, "watch to end")
+    assert process.returncode == 128 + number
     assert shop.outbox.watch(0) is not None
+
+
+def watching(
+    shops: Shops,
+    folder: Path,
+    *command: object,
+    output: str = "/dev/null",
+    before: Sequence[str] = (),
+) -> int:
+    """Run `flask outbox watch` as a shell does; return its exit status."""
+    (folder / "watched.py").write_text(APP)
+    words = [*before, sys.executable, "-m", "flask", *WATCH, *map(str, command)]
+    with Path(output).open("w") as stdout:
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            env=environment(shops),
+            stdout=stdout,
+            timeout=PATIENCE,
+            check=False,
+        )
+    return done.returncode
 
 
 def test_nohup_holds(shops: Shops, tmp_path: Path) -> None:
