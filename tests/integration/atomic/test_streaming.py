@@ -12,11 +12,15 @@ from sqlalchemy.orm import Session
 from outbox import ConfigurationError
 from tests.support.shop.shop import Shop, message, newsletter
 
-pytestmark = [pytest.mark.over_and_over, pytest.mark.each_database]
+pytestmark = [
+    pytest.mark.over_and_over,
+    pytest.mark.each_database,
+    pytest.mark.usefixtures("small_chunks"),
+]
 
-READERS = 1200
+READERS = 120
 """More than one statement of `enqueue_many` writes."""
-READ = 120
+READ = 12
 """How many rows the stream holds at a time: by far not all."""
 
 

@@ -14,9 +14,13 @@ from sqlalchemy.orm import Session
 from outbox import ConfigurationError
 from tests.support.shop.shop import Shop, message, newsletter
 
-pytestmark = [pytest.mark.over_and_over, pytest.mark.databases("mariadb")]
+pytestmark = [
+    pytest.mark.over_and_over,
+    pytest.mark.databases("mariadb"),
+    pytest.mark.usefixtures("small_chunks"),
+]
 
-READERS = 2500
+READERS = 250
 READ = 7
 """How many rows the stream holds at a time: by far not all."""
 
