@@ -275,6 +275,7 @@ class Machine(Transactions):
         }
         assert tables.customers == self.customers
         assert tables.looked_up == tables.emails.keys()
+        self.see(tables)
 
     @invariant()
     def the_promise_holds(self) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis.stateful import invariant
-
 from outbox import Status
 from outbox.store.connection.endings import TOLD
 from tests.integration.hearing import hearing
 from tests.integration.machine.machine import Machine
-from tests.integration.machine.tables import committed
+from tests.integration.machine.tables import Tables
 
 
 class Told(Machine):
@@ -26,9 +24,9 @@ class Told(Machine):
         self._hearing.__exit__(None, None, None)
         super().teardown()
 
-    @invariant()
-    def every_end_is_told_once(self) -> None:
-        now = {i: Status(str(row[0])) for i, row in committed(self.shop).emails.items()}
+    def see(self, tables: Tables) -> None:
+        """Every end is told once."""
+        now = {i: Status(str(row[0])) for i, row in tables.emails.items()}
         ended = ((status, i) for i, status in now.items() if status is not self._before.get(i))
         told = Counter((status, i) for status, ids in self._heard.new() for i in ids)
         assert told == Counter(end for end in ended if end[0] in TOLD)

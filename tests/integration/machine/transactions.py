@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session, SessionTransaction
 
 from outbox.domain.errors import KeyConflict
 from tests.integration.machine.model import Mail, Model
-from tests.integration.machine.tables import Clock, wipe
+from tests.integration.machine.tables import Clock, Tables, wipe
 from tests.support.shop.shop import Shop, message
 
 KEYS = st.sampled_from([None, None, None, "key-1", "key-2"])
@@ -48,6 +48,9 @@ class Transactions(RuleBasedStateMachine):
     def teardown(self) -> None:
         if self.session is not None:
             self.session.close()
+
+    def see(self, tables: Tables) -> None:
+        """Look at the tables that a step has left: to read them again would be dear."""
 
     def _order(self) -> None:
         self.orders += 1
