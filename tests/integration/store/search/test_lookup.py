@@ -20,6 +20,8 @@ from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
 pytestmark = [pytest.mark.each_database, pytest.mark.each_driver]
 
 TERMS = "Terms. " * 20_000
+MANY = 101
+"""One more than what is written together with `small_chunks`."""
 
 WAYS: dict[str, Callable[[Shop, Session], object]] = {
     "one": lambda shop, session: shop.outbox.enqueue(message(), session=session),
@@ -33,7 +35,7 @@ WAYS: dict[str, Callable[[Shop, Session], object]] = {
         [message(each, text=TERMS) for each in addresses(3)], session=session
     ),
     "different ones": lambda shop, session: shop.outbox.enqueue_many(
-        [message(each, text=each) for each in addresses(150)], session=session
+        [message(each, text=each) for each in addresses(MANY)], session=session
     ),
     "some with keys": lambda shop, session: shop.outbox.enqueue_many(
         [message(each) for each in addresses(3)],
@@ -41,13 +43,13 @@ WAYS: dict[str, Callable[[Shop, Session], object]] = {
         key=lambda one: f"order {one['To']}",
     ),
     "a newsletter": lambda shop, session: shop.outbox.enqueue_many(
-        newsletter(), addresses(150), session=session
+        newsletter(), addresses(MANY), session=session
     ),
     "a newsletter with keys": lambda shop, session: shop.outbox.enqueue_many(
-        newsletter(), addresses(150), session=session, key=lambda to: f"news {to}"
+        newsletter(), addresses(MANY), session=session, key=lambda to: f"news {to}"
     ),
     "a newsletter with fields": lambda shop, session: shop.outbox.enqueue_many(
-        newsletter("{{ a }}"), addresses(150), session=session, fields=lambda a: {"a": a}
+        newsletter("{{ a }}"), addresses(MANY), session=session, fields=lambda a: {"a": a}
     ),
 }
 
