@@ -37,6 +37,15 @@ def end(session: Session, commits: bool) -> None:
         session.rollback()
 
 
+def cancelled(shop: Shop, count: int) -> list[int]:
+    """Enqueue so many, each with a content of its own, and cancel them; return their ids."""
+    with shop.session() as session:
+        shop.outbox.enqueue_many([message()] * count, session=session, tag="over")
+        assert shop.outbox.cancel(tag="over", session=session) == count
+        session.commit()
+    return [row.id for row in shop.rows(shop.tables.email, shop.tables.email.c.tag == "over")]
+
+
 @pytest.mark.matrix
 @pytest.mark.parametrize("when", ["before its batch starts", "between two windows"])
 @pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
@@ -99,10 +108,7 @@ def test_no_step_of_a_worker_or_a_sweep_waits_for_a_row(
     worker.open(made.token, *ids[:4])
     soon = utc(shop.email_row(ids[0]).created_at) + timedelta(hours=1)
     waiting = [shop.enqueue(expires_at=soon).id for _ in range(3)]
-    over = [shop.enqueue().id for _ in range(40)]
-    with shop.session() as session:
-        assert sum(shop.outbox.cancel(id=i, session=session) for i in over) == 40
-        session.commit()
+    over = cancelled(shop, 40)
     if step == "expire":
         worker.later(7200)
     with shop.session() as session, no_waiting(worker):
@@ -170,11 +176,7 @@ def test_a_purge_waits_for_no_enqueue_that_uses_a_content_again(shop: Shop, work
         for _ in range(2):
             shop.outbox.enqueue(message(text=large), session=session)
         session.commit()
-    for _ in range(40):
-        shop.enqueue(tag="over")
-    with shop.session() as session:
-        assert shop.outbox.cancel(tag="over", session=session) == 40
-        session.commit()
+    cancelled(shop, 40)
     with shop.session() as session, no_waiting(worker):
         shop.outbox.enqueue(message(text=large), session=session)
         removed = in_time(lambda: purged.removed(worker), session)
