@@ -39,7 +39,7 @@ def _built() -> Path:
     folder = Path(mkdtemp(prefix="outbox-go-"))
     leash.hold(folder)
     settings = {"GOCACHE": str(folder / "cache"), "GOTOOLCHAIN": "local", "GOPROXY": "off"}
-    more = {"GOFLAGS": "-mod=mod", "GOPATH": str(folder / "path"), "CGO_ENABLED": "0"}
+    more = {"GOFLAGS": "-mod=mod", "GOPATH": str(folder / "path")}
     program = folder / "reader"
     built = subprocess.run(
         [go, "build", "-o", program, _SOURCE.name],
