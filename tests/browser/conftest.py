@@ -85,11 +85,18 @@ def browser(_browser: Chrome) -> Iterator[Chrome]:
     _browser.get("about:blank")  # a page that moves would cost processor time until the end
 
 
-@pytest.fixture
-def browser_without_scripts(tmp_path: Path) -> Iterator[Chrome]:
-    """A browser in which JavaScript is switched off."""
-    with chromium(tmp_path / "chromium", scripts=False) as driver:
+@pytest.fixture(scope="session")
+def _browser_without_scripts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(tmp_path_factory.mktemp("chromium"), scripts=False) as driver:
         yield driver
+
+
+@pytest.fixture
+def browser_without_scripts(_browser_without_scripts: Chrome) -> Iterator[Chrome]:
+    """A browser in which JavaScript is switched off. No cookie is left of the test before."""
+    yield _browser_without_scripts
+    _browser_without_scripts.delete_all_cookies()
+    _browser_without_scripts.get("about:blank")
 
 
 def chromium(profile: Path, *, scripts: bool) -> Chrome:

@@ -16,7 +16,7 @@ from outbox.dashboard.overview import page
 from outbox.flask_ext.management import corrections
 from outbox.store.queries import id_steps
 from outbox.worker.jobs import run_jobs
-from tests.browser.axe import hindrances
+from tests.browser.axe import OF_COLOURS, hindrances, load
 from tests.browser.leaving import DEADLINE, follow, leaving
 from tests.browser.office import LONG, NEWS, Office, complaints, notice, press, unfold
 from tests.integration.dashboard.desk import HOSTILE
@@ -196,12 +196,13 @@ def test_nothing_hinders_anybody_and_each_page_fits_a_phone(
     found: list[str] = []
     wait = WebDriverWait(browser, DEADLINE, poll_frequency=0.05)
     try:
-        for scheme in ("light", "dark"):
-            features = [{"name": "prefers-color-scheme", "value": scheme}]
-            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-            for path in office.paths:
-                see(path)
-                found += [f"{path} in {scheme}: {one}" for one in hindrances(browser)]
+        for path in office.paths:
+            see(path)
+            load(browser)
+            # The two schemes differ in the values of colours (tokens.css), and in nothing else.
+            for scheme, rules in (("light", ()), ("dark", OF_COLOURS)):
+                emulate(browser, scheme)
+                found += [f"{path} in {scheme}: {one}" for one in hindrances(browser, *rules)]
         office.desk.shop.later(120)  # a page has more to tell of workers that are silent
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
         for path in office.paths:
@@ -211,6 +212,13 @@ def test_nothing_hinders_anybody_and_each_page_fits_a_phone(
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert found == []
+
+
+def emulate(browser: Chrome, scheme: str) -> None:
+    """Show the page in this colour scheme, at once: no colour is on its way to another."""
+    wanted = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+    features = [{"name": name, "value": value} for name, value in wanted.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def test_the_overview_tells_what_changes_while_somebody_looks(
