@@ -13,7 +13,7 @@ from tests.support.servers.missing import missing
 from tests.support.system.system import System
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.long, pytest.mark.one_broker("rabbitmq")]
+pytestmark = [pytest.mark.long, pytest.mark.one_broker("redis")]
 
 TEN_MINUTES = 600
 

@@ -44,8 +44,7 @@ def _lives_beside_what_was_there(system: System, tmp_path: Path, way: str) -> No
     environment = system.environment(ROOT) | {MARK: str(mark), WAY: way, "C_FORCE_ROOT": "1"}
     module = "tests.support.system.existing"
     with (
-        # Beat is not a warm one: its banner, which names the scheduler, must be printed at once.
-        CeleryProcess(module, "beat", environment=environment) as beat,
+        CeleryProcess(module, "beat", environment=environment, warm=True) as beat,
         CeleryProcess(module, "worker", "-c2", environment=environment, warm=True) as worker,
     ):
         system.newsletter(READERS)

@@ -193,7 +193,8 @@ def _become(job: dict[str, Any]) -> None:
     os.close(nothing)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115  (what was read ahead was its parent's)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(write_through=True)  # type: ignore[union-attr]
+        # As with PYTHONUNBUFFERED: a test waits for what is printed.
+        stream.reconfigure(line_buffering=True, write_through=True)  # type: ignore[union-attr]
     os.chdir(job["directory"])
     os.environ.clear()
     os.environ.update(job["environment"])
