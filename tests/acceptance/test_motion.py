@@ -28,8 +28,8 @@ def beat_age(system: System) -> float | None:
 @pytest.mark.one_database("sqlite")
 def test_one_nudge_starts_a_drain_that_needs_no_beat_to_go_on(system: System) -> None:
     system.worker()
-    system.newsletter(1000)  # its commit nudges
-    system.wait_sent(1000)
+    system.newsletter(400)  # eight batches for two slots; their commit nudges
+    system.wait_sent(400)
     assert set(system.catcher.copies().values()) == {1}
     assert beat_age(system) is None, "no sweep was beat's"
 
