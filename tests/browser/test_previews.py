@@ -17,6 +17,8 @@ from outbox import Outbox
 from tests.browser.leaving import follow
 from tests.browser.serving import serving
 
+pytestmark = pytest.mark.long
+
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
     "1f15c4890000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
@@ -95,7 +97,6 @@ def shown_parts(browser: Chrome) -> list[str | None]:
     return [pane.get_attribute("data-part") for pane in panes if pane.is_displayed()]
 
 
-@pytest.mark.long
 def test_an_email_is_seen_at_each_width_and_in_both_colours(
     browser: Chrome, development: Development
 ) -> None:

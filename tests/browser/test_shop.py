@@ -12,6 +12,8 @@ from selenium.webdriver.support.wait import WebDriverWait
 from tests.browser.leaving import DEADLINE, follow
 from webapp.maildir import Maildir
 
+pytestmark = pytest.mark.long
+
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 
 
@@ -44,7 +46,6 @@ def heading(browser: Chrome) -> str:
     return browser.find_element(By.TAG_NAME, "h1").text
 
 
-@pytest.mark.long
 def test_an_order_is_confirmed_in_the_inbox(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name="Ada Lovelace", email="ada@example.com")
     assert heading(browser) == "Thank you, Ada Lovelace."
@@ -63,7 +64,6 @@ def test_an_order_is_confirmed_in_the_inbox(browser: Chrome, shop: Any) -> None:
     assert "Dear Ada Lovelace," in browser.find_element(By.TAG_NAME, "pre").text
 
 
-@pytest.mark.long
 def test_a_declined_payment_leaves_no_order_and_no_email(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name="Nobody", email="nobody@example.com", card="declined")
     assert "nothing happened" in browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
@@ -76,7 +76,6 @@ def test_a_declined_payment_leaves_no_order_and_no_email(browser: Chrome, shop: 
     assert "nobody@example.com" not in browser.find_element(By.TAG_NAME, "main").text
 
 
-@pytest.mark.long
 def test_an_address_that_no_email_can_reach_is_explained(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name="Typo", email="two..dots@example.com")  # browsers let it pass
     problem = browser.find_element(By.CSS_SELECTOR, "[role=alert]").text
@@ -86,7 +85,6 @@ def test_an_address_that_no_email_can_reach_is_explained(browser: Chrome, shop: 
     assert "Typo" not in browser.find_element(By.TAG_NAME, "main").text
 
 
-@pytest.mark.long
 def test_a_newsletter_shows_its_progress_until_all_is_sent(browser: Chrome, shop: Any) -> None:
     post_newsletter(browser, shop, subject="Five hundred letters", readers=500)
     assert heading(browser) == "Five hundred letters"
@@ -98,7 +96,6 @@ def test_a_newsletter_shows_its_progress_until_all_is_sent(browser: Chrome, shop
     assert bar.get_attribute("value") == bar.get_attribute("max") == "500"
 
 
-@pytest.mark.long
 def test_every_page_fits_a_phone(browser: Chrome, shop: Any) -> None:
     address = f"{'long-' * 12}ada@{'sub.' * 12}example.com"
     order(browser, shop, name="W" * 80, email=address)
@@ -123,7 +120,6 @@ def test_every_page_fits_a_phone(browser: Chrome, shop: Any) -> None:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-@pytest.mark.long
 def test_a_password_reset_link_works(browser: Chrome, shop: Any) -> None:
     browser.get(f"{shop.url}/password-reset")
     browser.find_element(By.NAME, "email").send_keys("forgetful@example.com")
@@ -136,7 +132,6 @@ def test_a_password_reset_link_works(browser: Chrome, shop: Any) -> None:
     assert heading(browser) == "Your link works."
 
 
-@pytest.mark.long
 def test_hostile_names_and_subjects_stay_text(browser: Chrome, shop: Any) -> None:
     order(browser, shop, name=HOSTILE[:80], email="hostile@example.com")
     assert "<img src=x" in heading(browser)
@@ -150,7 +145,6 @@ def test_hostile_names_and_subjects_stay_text(browser: Chrome, shop: Any) -> Non
         assert "owned" not in browser.title
 
 
-@pytest.mark.long
 def test_a_hostile_email_runs_nothing(browser: Chrome, shop: Any) -> None:
     page = "<p>harmless</p><script>top.document.title='owned'; document.body.id='owned'</script>"
     name = Maildir(shop.inbox).add(
@@ -167,14 +161,12 @@ def test_a_hostile_email_runs_nothing(browser: Chrome, shop: Any) -> None:
     assert browser.find_element(By.TAG_NAME, "body").get_attribute("id") == ""
 
 
-@pytest.mark.long
 def test_an_order_needs_no_scripts(browser_without_scripts: Chrome, shop: Any) -> None:
     order(browser_without_scripts, shop, name="Plain", email="plain@example.com")
     assert heading(browser_without_scripts) == "Thank you, Plain."
     see_in_inbox(browser_without_scripts, shop, "plain@example.com")
 
 
-@pytest.mark.long
 def test_a_newsletter_shows_its_numbers_without_scripts(
     browser_without_scripts: Chrome, shop: Any
 ) -> None:
