@@ -102,14 +102,17 @@ def pushed(app):  # as pytest-flask does
 def test_a_forgotten_commit_is_not_seen_in_an_open_context_and_the_fixture_warns(
     project: pytest.Pytester,
 ) -> None:
-    project.makepyfile(test_orders=FORGOTTEN)
+    project.makepyfile(test_closed=FORGOTTEN, test_open=FORGOTTEN + PUSHED)
     result = project.runpytest_subprocess()
-    result.assert_outcomes(failed=1)
-    result.stdout.no_fnmatch_line("*OpenContextWarning*")
-    project.makepyfile(test_orders=FORGOTTEN + PUSHED)
-    result = project.runpytest_subprocess()
-    result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(["*OpenContextWarning: an app context is open around this test*"])
+    result.assert_outcomes(failed=1, passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["FAILED test_closed.py::test_forgotten*"])
+    result.stdout.fnmatch_lines(
+        [
+            "test_open.py::test_forgotten",
+            "*OpenContextWarning: an app context is open around this test*",
+        ],
+        consecutive=True,
+    )
 
 
 @pytest.mark.long
