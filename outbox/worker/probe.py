@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..domain.config.servers import ServerSettings
 from ..domain.delivery.breaker_timing import Cause
-from ..domain.delivery.refusal_streak import is_of_contents
+from ..domain.delivery.refusal_fingerprint import is_of_contents
 from ..domain.priority import Priority
 from ..domain.scheduling.claim_plan import LaneKey
 from ..domain.scheduling.lanes import route_of_lane

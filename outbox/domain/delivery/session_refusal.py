@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from .refusal_streak import refusal_of
+from .refusal_fingerprint import refusal_of
 from .reply_words import words_of
 from .transaction import Phase, Reply, Transaction, Verdict
 

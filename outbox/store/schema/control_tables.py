@@ -14,7 +14,7 @@ from sqlalchemy import (
     Uuid,
 )
 
-from ...domain.delivery.refusal_streak import REFUSAL_LENGTH
+from ...domain.delivery.refusal_fingerprint import REFUSAL_LENGTH
 from ...domain.header.address import MAX_ADDRESS
 from ...domain.scheduling.lanes import MAX_BUCKET
 from .clock import MOMENT

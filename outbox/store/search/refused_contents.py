@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from sqlalchemy import Connection, func, select
 
-from ...domain.delivery.refusal_streak import codes_in
+from ...domain.delivery.refusal_fingerprint import codes_in
 from ...domain.delivery.transaction import Phase
 from ...domain.priority import Priority
 from ..connection.database import Database

@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Row, func, select, update
 from ...domain.delivery.blame import Common
 from ...domain.delivery.breaker_timing import Cause
 from ...domain.delivery.outcome import RecipientStatus
-from ...domain.delivery.refusal_streak import Refused, are_enough, reason
+from ...domain.delivery.refusal_fingerprint import reason
+from ...domain.delivery.refusal_streak import Refused, are_enough
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.reply_table import judge
 from outbox.domain.delivery.transaction import Phase, Verdict
 from outbox.smtp.reply_reader import parse_reply

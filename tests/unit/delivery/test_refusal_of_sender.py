@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply
 
 EXIM = "Sender verify failed"

@@ -9,13 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outbox.domain.delivery.blame import Common, Traits
-from outbox.domain.delivery.refusal_streak import (
-    REFUSAL_LENGTH,
-    RefusalStreak,
-    SystemicRefusal,
-    fingerprint,
-    refusal_of,
-)
+from outbox.domain.delivery.refusal_fingerprint import REFUSAL_LENGTH, fingerprint, refusal_of
+from outbox.domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from outbox.domain.delivery.transaction import Phase, RecipientResult, Reply, Transaction, Verdict
 
 NEEDED = 3

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 import pytest
 
-from outbox.domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal, refusal_of
+from outbox.domain.delivery.refusal_fingerprint import refusal_of
+from outbox.domain.delivery.refusal_streak import RefusalStreak, SystemicRefusal
 from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdict
 from tests.unit.delivery.test_refusal_streak import NEEDED, result, sent, traits
 

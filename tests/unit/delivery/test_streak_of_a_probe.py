@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from outbox.domain.delivery.blame import Traits
-from outbox.domain.delivery.refusal_streak import RefusalStreak, refusal_of
+from outbox.domain.delivery.refusal_fingerprint import refusal_of
+from outbox.domain.delivery.refusal_streak import RefusalStreak
 from outbox.domain.delivery.transaction import Phase, Transaction
 from tests.unit.delivery.test_refusal_streak import NEEDED, refusals, sent, traits
 

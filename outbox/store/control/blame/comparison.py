@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Select, UnaryExpression, select
 
 from ....domain.delivery.blame import Common, Traits
-from ....domain.delivery.refusal_streak import fingerprint
+from ....domain.delivery.refusal_fingerprint import fingerprint
 from ....domain.delivery.transaction import Phase, Reply, Verdict
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import LaneKey

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from ....domain.delivery.refusal_streak import is_of_contents
+from ....domain.delivery.refusal_fingerprint import is_of_contents
 from ....domain.delivery.transaction import Phase, Verdict
 from ...connection.database import Database
 from ...schema.clock import utc

@@ -14,7 +14,8 @@ from ....domain.delivery.halt_reason import (
     halt_reason,
     is_unverified,
 )
-from ....domain.delivery.refusal_streak import SystemicRefusal, in_ascii
+from ....domain.delivery.refusal_fingerprint import in_ascii
+from ....domain.delivery.refusal_streak import SystemicRefusal
 from ....domain.delivery.transaction import Transaction
 from ....store.connection.error_codes import describe, is_refusal
 from ....store.connection.shared_rows import LockedElsewhere

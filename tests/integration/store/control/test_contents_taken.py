@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import insert
 
 from outbox.domain.delivery.blame import Common
-from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.control.blame.comparison import LATELY, contents_taken, outsider_taken
 from tests.support.shop.shop import Shop, message

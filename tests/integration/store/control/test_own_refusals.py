@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import insert
 
-from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.control.blame.own_refusals import AT_ONCE, LAST_TAKEN, SHOWN, are_own
 from tests.support.shop.shop import Shop

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from outbox import Status
 from outbox.domain.delivery.outcome import Outcome
-from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.expire import expire

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from outbox.domain.delivery.outcome import Outcome
-from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.domain.figures.histogram import BOUNDS

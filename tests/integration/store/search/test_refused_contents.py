@@ -6,7 +6,7 @@ import pytest
 
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.outcome import Outcome
-from outbox.domain.delivery.refusal_streak import fingerprint, reason
+from outbox.domain.delivery.refusal_fingerprint import fingerprint, reason
 from outbox.domain.delivery.status import Status
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.control import circuit_breaker

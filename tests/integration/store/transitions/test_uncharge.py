@@ -13,7 +13,7 @@ from outbox import Status
 from outbox.domain.config.settings import OnUnknown
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.outcome import Outcome, RecipientStatus
-from outbox.domain.delivery.refusal_streak import fingerprint
+from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.store.control import circuit_breaker
 from outbox.store.control.blame.attempts import READ_BACK
