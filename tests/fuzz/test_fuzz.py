@@ -54,6 +54,7 @@ def test_a_bad_email_is_refused_or_goes_out_as_it_was_given(
     tried("emails", database_url, record_property, share / 2)
 
 
+@pytest.mark.long
 def test_an_input_that_never_ends_is_cut_and_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def ends(value: bool) -> None:
         while value:

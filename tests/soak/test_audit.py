@@ -257,6 +257,7 @@ def test_what_does_not_hold_is_found(sentence: str) -> None:
     assert verdict.lost == lost
 
 
+@pytest.mark.long
 def test_the_auditor_shares_no_code_with_the_library() -> None:
     program = (
         "import sys, tests.soak.audit, tests.soak.facts, tests.soak.hosts.wire\n"

@@ -27,6 +27,7 @@ def write(shop: Shop, session: Session) -> None:
     assert outbox.cancel(tag="withdrawn", session=session) == 1
 
 
+@pytest.mark.long
 def test_every_way_of_writing_works_over_asyncpg(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port)
     url = make_url(shops.url).set(drivername="postgresql+asyncpg")

@@ -106,6 +106,7 @@ def test_where_the_app_listens_too_its_sessions_are_heard_as_elsewhere(shops: Sh
     assert shop.count(shop.orders) == 0
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_an_engine_to_which_the_app_listens_is_not_kept(shops: Shops) -> None:
     shops.open()

@@ -99,6 +99,7 @@ def test_tables_in_a_schema_with_any_name_are_found_by_every_statement(
     goes_all_the_way(app, outbox, engine, catcher)
 
 
+@pytest.mark.long
 def test_an_engine_that_moves_the_tables_moves_them_for_every_statement(
     elsewhere_schema: tuple[sa.Engine, str], catcher: Catcher
 ) -> None:

@@ -72,6 +72,7 @@ def test_who_was_taken_some_time_ago_speaks_against_nobody_in_an_outage(shops: S
         assert sum(row.attempts for row in made.emails("bad")) == charged
 
 
+@pytest.mark.long
 def test_nor_does_who_was_taken_while_the_databases_clock_was_ahead(shops: Shops) -> None:
     with world(shops, halting(), OUTBOX_LIFETIME=DAY) as made:
         made.simulation.shop.later(2 * JUST_NOW)

@@ -122,6 +122,7 @@ def test_a_server_that_comes_to_refuse_every_email_charges_nobody(shops: Shops) 
         assert rows(made, "new") == {("sent", 1): 120}
 
 
+@pytest.mark.long
 def test_a_drain_that_ends_there_says_why_and_when_to_run_it_again(shops: Shops) -> None:
     with world(shops, filtering()) as made:
         write(made, *map(bad, range(12)))
@@ -158,6 +159,7 @@ def test_a_quota_in_strange_words_that_frees_a_place_now_and_then_charges_nobody
         assert ends["sent", 1] > 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mailbox", ["450 4.2.0 mailbox busy", "550 5.1.1 no such user"])
 def test_a_probe_whose_mailbox_is_refused_tells_nothing_of_the_contents_before_it(
     mailbox: str, shops: Shops

@@ -59,6 +59,7 @@ def test_who_met_a_limit_is_not_charged_as_the_next_one_was_taken(limit: str, sh
         assert set(made.copies.values()) == {1}
 
 
+@pytest.mark.long
 @limits
 def test_who_met_a_limit_again_is_not_charged_as_another_was_taken_just_now(
     limit: str, shops: Shops
@@ -99,6 +100,7 @@ def test_one_email_that_always_meets_a_limit_delays_nobody_and_ends_by_its_lifet
         assert server.refused < 50
 
 
+@pytest.mark.long
 def test_recipients_behind_a_limit_wait_uncharged_for_those_who_were_accepted(
     shops: Shops,
 ) -> None:

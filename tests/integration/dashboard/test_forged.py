@@ -120,6 +120,7 @@ def test_an_app_without_a_secret_key_is_told_so(
 
 
 # Werkzeug leaves the part of a file that it had read to the garbage collector.
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Unclosed file:ResourceWarning")
 @pytest.mark.parametrize(("octets", "status"), [(1_000_000, 400), (10_000_000, 413)])
 def test_an_upload_in_chunks_tells_no_length_and_has_the_same_limit(

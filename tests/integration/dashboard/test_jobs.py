@@ -155,6 +155,7 @@ def test_what_fails_after_the_dry_run_is_left(desk: Desk) -> None:
     assert desk.shop.status(later[0]) is Status.FAILED
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_what_was_open_during_the_dry_run_is_not_withdrawn_unseen(desk: Desk) -> None:
     with desk.shop.session() as session:
@@ -241,6 +242,7 @@ def test_a_count_at_its_bounds_is_compared_with_nothing(
     assert "0 withdrawn" in desk.followed("/jobs/start", "/pauses", plan=bounded)
 
 
+@pytest.mark.long
 def test_only_who_may_act_sees_a_dry_run_and_changes_a_job(desk: Desk) -> None:
     written(desk.shop, 1)
     plan, token = plan_of(desk, **FAILED), desk.token("/pauses")

@@ -41,6 +41,7 @@ def test_the_empty_list_says_what_will_be_there(desk: Desk) -> None:
     assert desk.client.get("/outbox").status_code == 308
 
 
+@pytest.mark.long
 def test_a_header_that_cannot_be_read_hides_no_page(desk: Desk) -> None:
     """Python's parser raises for a parameter without a value, wherever it meets the header."""
     mail = message_from_bytes(whole().as_bytes())

@@ -20,6 +20,7 @@ def test_a_page_of_nothing(desk: Desk, number: str) -> None:
         assert "There is nothing here" in page.text, path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", ["2^63-1", "2^63", "5000 digits"])
 def test_an_attachment_or_an_act_of_nothing(desk: Desk, number: str) -> None:
     kept, path = desk.enqueue(whole()), "/messages/{}/files/{}"
@@ -33,6 +34,7 @@ def test_an_attachment_or_an_act_of_nothing(desk: Desk, number: str) -> None:
     assert desk.shop.statuses() == ["pending"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_number_in_a_query_fails_no_page(desk: Desk, number: str) -> None:
     desk.shop.enqueue()

@@ -132,6 +132,7 @@ def test_the_charts_are_tables_without_a_script(desk: Desk) -> None:
     assert desk.get("/", last="<script>").text.count('aria-current="true">Last hour') == 1
 
 
+@pytest.mark.long
 def test_among_the_reasons_a_missing_key_is_no_servers_fault(
     shops: Shops, catcher: Catcher
 ) -> None:

@@ -54,12 +54,14 @@ def number_of(desk: Desk, path: str) -> int:
     return len(seen)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_each_page_runs_as_many_statements_on_postgresql(desk: Desk) -> None:
     fill(desk)
     assert {path: number_of(desk, path) for path in PAGES} == PAGES
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite", "mariadb")
 def test_a_page_runs_few_statements_elsewhere(desk: Desk) -> None:
     fill(desk)

@@ -38,6 +38,7 @@ def cut(url: str) -> None:
                     connection.exec_driver_sql(found)
 
 
+@pytest.mark.long
 def test_a_window_is_recorded_over_a_new_connection(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=WINDOW, OUTBOX_SLOTS=1)
     for address in addresses(MAILS):

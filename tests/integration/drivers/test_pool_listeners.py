@@ -40,6 +40,7 @@ def zone(connection: sa.Connection) -> Any:
     return connection.exec_driver_sql("SHOW TIME ZONE").scalar()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["connect", "checkout"])
 def test_what_a_listener_has_set_holds_for_the_outbox_and_for_the_app(
     shops: Shops, catcher: Catcher, name: str

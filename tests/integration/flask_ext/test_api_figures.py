@@ -145,6 +145,7 @@ def test_health_sees_a_forgotten_migration(shop: Shop) -> None:
     assert shop.outbox.health(ask=False).healthy
 
 
+@pytest.mark.long
 def test_health_is_bad_and_raises_nothing_where_the_tables_are_missing(shop: Shop) -> None:
     with shop.engine.begin() as connection:
         shop.tables.attempt.drop(connection)

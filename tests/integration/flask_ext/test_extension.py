@@ -86,6 +86,7 @@ def test_init_app_says_what_it_lacks(database_url: str, given: dict[str, MetaDat
         Outbox().init_app(Flask("shop"), **given)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_the_tables_may_lie_in_a_schema_of_their_own(database_url: str, catcher: Catcher) -> None:
     engine = create_engine(database_url)
@@ -193,6 +194,7 @@ def test_a_forked_process_forgets_the_connections_of_every_engine(
         driver.close()  # they were not closed: they are the parent's
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_a_forked_child_need_not_collect_what_its_parent_loaded(shop: Shop) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as children:

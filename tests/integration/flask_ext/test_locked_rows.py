@@ -184,6 +184,7 @@ def test_a_locked_job_is_told_in_a_line_with_exit_code_1(shop: Shop) -> None:
     run("job", "resume", 1)
 
 
+@pytest.mark.long
 def test_the_dashboard_says_that_it_cannot_be_done_now(
     shops: Shops, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -201,6 +202,7 @@ def test_the_dashboard_says_that_it_cannot_be_done_now(
     assert now(desk.shop, job).state is JobState.STOPPED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("act", ["retry", "release"])
 def test_the_page_of_a_message_says_that_another_transaction_holds_it(
     shops: Shops, act: str

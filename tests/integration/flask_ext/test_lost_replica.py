@@ -53,6 +53,7 @@ def test_a_watch_notes_the_turn_and_tells_once(server: Primary, shop: Shop) -> N
     assert [one is None for one in told] == [False, True]
 
 
+@pytest.mark.long
 def test_a_watch_whose_telling_fails_tells_again(server: Primary, shop: Shop) -> None:
     shop.enqueue()
     with server.alone():
@@ -63,6 +64,7 @@ def test_a_watch_whose_telling_fails_tells_again(server: Primary, shop: Shop) ->
             assert "false exited 1: the next watch tells again" in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("long", [False, True])
 def test_health_and_check_tell_for_what_commits_wait(
     server: Primary, shop: Shop, long: bool, monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,7 @@ def everything(shop: Shop) -> None:
     shop.outbox.resolve(lost, "sent")
 
 
+@pytest.mark.long
 def test_who_listens_costs_no_statement(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=2)
     everything(shop)  # connections, and statements that are made once

@@ -93,6 +93,7 @@ def next_one(server: LendingServer) -> str:
     return url
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_database_with_rows_comes_back_as_a_new_one(server: LendingServer) -> None:
     new = server.new_database(schema.fill)

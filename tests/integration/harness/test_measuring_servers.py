@@ -78,6 +78,7 @@ def test_a_distant_server_answers_a_round_trip_later_and_takes_much_at_once(
             assert time.monotonic() - answered < 100 * 2 * ONE_WAY, "not one trip for each"
 
 
+@pytest.mark.long
 def test_a_distant_server_that_comes_near_answers_at_once(recorder: Recorder) -> None:
     with Delay(recorder.port, 3600) as distant:
         distant.come_near()
@@ -85,6 +86,7 @@ def test_a_distant_server_that_comes_near_answers_at_once(recorder: Recorder) ->
             assert client.noop()[0] == 250
 
 
+@pytest.mark.long
 def test_what_is_under_way_to_a_server_that_comes_near_arrives_at_once(recorder: Recorder) -> None:
     with Delay(recorder.port, 3600) as distant:
         socket.create_connection((distant.host, distant.port)).close()
@@ -104,6 +106,7 @@ def _clients(proxy: psutil.Process) -> list[tuple[str, int]]:
     return [(link.raddr.ip, link.raddr.port) for link in links if link.raddr]
 
 
+@pytest.mark.long
 def test_a_distant_server_that_is_down_takes_the_connection_down(recorder: Recorder) -> None:
     recorder.stop()
     with Delay(recorder.port, ONE_WAY) as distant, pytest.raises(_BROKEN):

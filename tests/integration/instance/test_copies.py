@@ -209,6 +209,7 @@ def test_a_dump_of_mariadb_sends_nothing_in_another_database_or_under_another_na
             assert "'staging'" in why(copy)
 
 
+@pytest.mark.long
 def test_a_copied_file_of_sqlite_sends_nothing_under_another_name(
     tmp_path: Path, catcher: Catcher
 ) -> None:

@@ -209,6 +209,7 @@ def test_elsewhere_a_person_says_that_the_original_got_a_name(
     assert noted(shop).name == "production"
 
 
+@pytest.mark.long
 def test_an_app_without_a_name_claims_sends_and_purges_nothing_where_the_tables_have_one(
     shops: Shops, catcher: Catcher
 ) -> None:

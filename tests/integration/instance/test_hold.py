@@ -128,6 +128,7 @@ def test_an_email_that_was_being_sent_and_must_not_be_sent_twice_ends_unknown(
     assert sending.status(email.id) is Status.UNKNOWN
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     ("words", "names"),
@@ -195,6 +196,7 @@ def test_a_release_tells_what_it_did_although_the_instance_is_locked(
     assert sending.rows(instance)[0].held_at is None
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_script_learns_that_a_held_email_was_not_released(sending: Shop) -> None:
     first, run = live.fill(sending)["due"], runner(sending)
@@ -216,6 +218,7 @@ def test_a_restore_is_repeatable_and_works_before_anything_was_sent(shop: Shop) 
     assert [one.emails for one in shop.outbox.held()] == [1]
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_an_email_that_another_transaction_holds_keeps_everything_back_until_it_is_held(
     sending: Shop,

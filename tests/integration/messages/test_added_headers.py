@@ -30,6 +30,7 @@ def arrived(shop: Shop, catcher: Catcher) -> list[Message[Any, Any]]:
     return [email.message_from_bytes(mail.content) for mail in catcher.emails]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [1, 100_000], ids=["small", "large"])
 def test_one_email_has_the_headers_that_were_asked_for(
     sending: Shop, catcher: Catcher, size: int

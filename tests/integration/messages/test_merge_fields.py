@@ -133,6 +133,7 @@ def test_a_function_may_ask_the_session_for_the_values(shop: Shop) -> None:
     assert {row.merge for row in shop.rows(shop.tables.email)} == {'["Ada", "1"]'}
 
 
+@pytest.mark.long
 def test_keys_unsubscription_and_fields_go_together(sending: Shop, catcher: Catcher) -> None:
     options: dict[str, Any] = {
         "key": lambda address: f"news-42 {address}",

@@ -58,6 +58,7 @@ def test_nothing_of_the_standard_library_scores_higher_than_by_smtplib(
     assert above(ours, theirs) == {}
 
 
+@pytest.mark.long
 def test_nothing_of_flask_mail_scores_higher_than_by_flask_mail_or_by_smtplib(
     shops: Shops, postfix: Postfix, tmp_path: Path
 ) -> None:

@@ -132,6 +132,7 @@ def test_an_email_to_many_of_whom_nobody_is_accepted_is_not_divided() -> None:
     assert [result.verdict for result in results] == [Verdict.FAIL]
 
 
+@pytest.mark.long
 def test_postfix_never_counts_more_than_its_limit(postfix: Postfix) -> None:
     """Over one session it would end it, with 421: here its hard limit is the soft one."""
     connection = Connection(server_settings(postfix.ports["all"]))

@@ -126,6 +126,7 @@ def test_a_parsed_message_arrives_encoded_and_a_signed_one_waits_with_an_alert(
     assert ["8BITMIME" in alert["reason"] for alert in health["alerts"]] == [True]
 
 
+@pytest.mark.long
 @pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")
 def test_a_signed_message_goes_over_the_next_server_as_it_came(
@@ -145,6 +146,7 @@ def test_a_signed_message_goes_over_the_next_server_as_it_came(
     assert arrived.content.startswith(SIGNED.partition(b"\r\n\r\n")[0])
 
 
+@pytest.mark.long
 @pytest.mark.one_database("postgresql")
 @pytest.mark.databases("sqlite", "postgresql")
 def test_orders_and_newsletters_of_flask_mail_need_no_8bitmime(

@@ -74,6 +74,7 @@ def drip(dialogue: Dialogue) -> None:
         dialogue.sock.sendall(b"x")
 
 
+@pytest.mark.long
 def test_octets_that_drip_add_no_time_and_gevent_changes_nothing_in_that() -> None:
     """gevent's own handshake gives each wait for an octet the whole time anew."""
     with ScriptedServer((drip,)) as server:

@@ -155,6 +155,7 @@ def test_an_exception_that_ends_a_window_is_named_without_its_text(
     assert (Counter(counts(whole))["sent"], broken.events) == (1, ())
 
 
+@pytest.mark.long
 @ONE
 def test_the_links_are_bounded(shops: Shops, catcher: Catcher, recording: Recording) -> None:
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=200, OUTBOX_BATCH=200)

@@ -75,6 +75,7 @@ def test_a_storage_that_is_away_turns_no_order_away_and_the_limits_still_hold(
     assert orders(app, MOST + 1) == [303] * MOST + [429]
 
 
+@pytest.mark.long
 def test_a_storage_that_is_silent_holds_no_order_up(
     processes: Processes, redis: RedisServer
 ) -> None:

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.one_database("sqlite")
 TOKEN = "a-long-random-token"
 
 
+@pytest.mark.long
 def test_the_metrics_are_open_in_the_demo_and_else_for_who_has_the_token(app: Flask) -> None:
     browser = app.test_client()
     assert "outbox_up 1" in browser.get("/metrics").text

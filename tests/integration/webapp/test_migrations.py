@@ -116,6 +116,7 @@ VALUES (1, 0, 'b@x.example', 'pending')
 """
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("steps", [["upgrade"], ["upgrade", "downgrade r0004"]], ids=["up", "back"])
 def test_no_id_of_a_purged_email_comes_again_after_a_migration(

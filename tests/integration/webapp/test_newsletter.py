@@ -57,6 +57,7 @@ def test_the_page_follows_a_batch_from_its_claim_to_its_rescue(app: Flask) -> No
     assert numbers["headline"] == "Sending is paused."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", OnUnknown)
 def test_the_page_counts_who_is_in_doubt_whether_it_is_sent_again_or_held(
     app: Flask, policy: OnUnknown
@@ -93,6 +94,7 @@ def test_an_issue_with_fields_that_nobody_fills_in_is_not_posted(app: Flask) -> 
         assert outbox.list().emails == ()
 
 
+@pytest.mark.long
 def test_the_page_of_an_issue_that_was_cancelled_says_so(app: Flask) -> None:
     client = app.test_client()
     form = {"draft": str(uuid.uuid4()), "subject": "News", "text": "t", "readers": "3"}

@@ -63,6 +63,7 @@ def test_an_order_is_seen_by_nobody_else(app: Flask) -> None:
     assert app.test_client().get("/orders").status_code == 200
 
 
+@pytest.mark.long
 def test_a_browser_remembers_its_newest_orders(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webapp.pages.shop.LISTED", 2)
     client = app.test_client()
@@ -86,6 +87,7 @@ def run(app: Flask, *statements: str) -> None:
         db.session.commit()
 
 
+@pytest.mark.long
 def test_an_order_whose_commit_failed_leaves_nothing_and_the_next_one_succeeds(app: Flask) -> None:
     run(app, *NO_COMMIT)
     assert order(app.test_client()).status_code == 500

@@ -32,6 +32,7 @@ def written(app: Flask) -> int:
         return sum(outbox.counts(tag="password-reset").values())
 
 
+@pytest.mark.long
 def test_an_address_that_asks_again_gets_no_second_email(app: Flask) -> None:
     assert [ask(app, to) for to in ("ada@example.com", "ADA@example.com")] == [303, 303]
     assert written(app) == 1
@@ -46,6 +47,7 @@ def test_the_next_slot_begins_anew() -> None:
     assert now != in_slot("bob@example.com", NOW)
 
 
+@pytest.mark.long
 @pytest.mark.over_and_over
 def test_one_client_cannot_ask_for_everybody(app: Flask) -> None:
     most = int(limits.RESETS_OF_A_CLIENT.split("/")[0])

@@ -236,6 +236,7 @@ def test_a_job_whose_steps_fail_as_in_an_outage_keeps_no_other_waiting(
     assert (now(shop, bad).state, now(shop, bad).changed) == (JobState.DONE, 2)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_job_that_needs_a_row_that_somebody_holds_keeps_no_other_waiting(shop: Shop) -> None:
     """Such as the row of a recipient: it is no email's, so it is not passed over."""

@@ -188,6 +188,7 @@ ANYTHING = st.one_of(
 NAMES = ["priority", "send_at", "expires_at", "key", "tag", "on_unknown", "max_attempts", "redact"]
 
 
+@pytest.mark.long
 @given(st.fixed_dictionaries({"priority": ANYTHING}, optional=dict.fromkeys(NAMES[1:], ANYTHING)))
 def test_whatever_is_given_the_only_error_names_an_option(given_: dict[str, Any]) -> None:
     refusal = None

@@ -99,6 +99,7 @@ def test_each_fault_brings_its_warning(wanted: str) -> None:
     assert any(wanted in text for text in found), found
 
 
+@pytest.mark.long
 def test_an_email_over_25_megabytes_is_told() -> None:
     email = shown()
     heavy = ShownEmail(

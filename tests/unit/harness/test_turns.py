@@ -134,11 +134,13 @@ def test_a_test_runs_where_it_says(tmp_path: Path, options: list[str], expected:
     assert ", ".join(" ".join(m) for m in re.findall(r"::test_(\w+)\[(\w+)\]", said)) == expected
 
 
+@pytest.mark.long
 def test_a_test_that_says_no_database_is_refused(tmp_path: Path) -> None:
     said = collected(tmp_path, "def test_silent(database_url): ...\n")
     assert "test_silent says no database" in said
 
 
+@pytest.mark.long
 def test_a_test_that_cannot_run_where_it_says_is_refused(tmp_path: Path) -> None:
     marks = "@pytest.mark.databases('sqlite')\n@pytest.mark.one_database('mariadb')\n"
     said = collected(tmp_path, f"import pytest\n{marks}def test_wrong(database_url): ...\n")

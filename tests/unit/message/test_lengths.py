@@ -145,6 +145,7 @@ def test_a_long_name_of_a_reader_is_refused_at_a_look(read: list[int], unit: str
     assert not read
 
 
+@pytest.mark.long
 def test_a_list_of_recipients_may_be_as_long_as_it_likes() -> None:
     names = ", ".join(f'"Doe, J., {number}" <r{number}@d.example>' for number in range(1_000))
     raw = f"From: a@b.example\nTo: {names}\n\nhi\n".encode()

@@ -94,6 +94,7 @@ def test_no_secret_stands_in_the_file() -> None:
     assert not re.search(r"(PASSWORD|SECRET_KEY): +[^$\s]", text)
 
 
+@pytest.mark.long
 def test_every_service_that_stays_has_a_health_check(services: dict[str, Any]) -> None:
     assert {name for name, service in services.items() if "healthcheck" not in service} == {
         "migrate"

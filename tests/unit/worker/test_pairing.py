@@ -107,6 +107,7 @@ def test_the_same_flask_app_may_be_made_twice(
     assert runtime_of(celery) is runtime(made[1])
 
 
+@pytest.mark.long
 def test_an_app_that_nobody_holds_any_more_does_not_count(celery: Celery) -> None:
     configure(celery, flask_app(url="sqlite:///of-an-earlier-test.db"))
     kept = flask_app()
@@ -114,6 +115,7 @@ def test_an_app_that_nobody_holds_any_more_does_not_count(celery: Celery) -> Non
     assert runtime_of(celery) is runtime(kept)
 
 
+@pytest.mark.long
 def test_celery_apps_in_the_extensions_are_looked_through_the_same_way(celery: Celery) -> None:
     made = flask_app("shop"), flask_app("admin", "sqlite:///of-another.db")
     for flask in made:

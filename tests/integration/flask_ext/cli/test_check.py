@@ -76,6 +76,7 @@ def test_the_gate_accepts_the_warnings_that_are_named_and_no_error(
     )
 
 
+@pytest.mark.long
 def test_check_warns_of_previews_that_everybody_sees(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +88,7 @@ def test_check_warns_of_previews_that_everybody_sees(
     assert told not in runner(shop)("check", code=1).output
 
 
+@pytest.mark.long
 def test_check_warns_of_a_log_that_nobody_reads(
     shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +106,7 @@ def test_check_tells_of_a_ca_bundle_that_cannot_be_read(shops: Shops, tmp_path: 
     assert told in runner(shop)("check", code=1).output
 
 
+@pytest.mark.long
 def test_check_tells_of_a_beat_that_sweeps_at_another_interval(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SWEEP_INTERVAL=10.0)
     celery, run = with_celery(shop), runner(shop)
@@ -151,6 +154,7 @@ def test_check_knows_with_which_broker_a_busy_worker_fetches_tasks(
     assert ("worker_disable_prefetch is off" in run("check", code=1).output) is said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scheduler", "said"),
     [

@@ -40,6 +40,7 @@ def test_retry_sends_again_by_id_and_by_status(shop: Shop, run: Run, status: Sta
     run("retry", "--status", status.value, code=1)
 
 
+@pytest.mark.long
 def test_retry_tells_of_emails_whose_time_is_over(shop: Shop, run: Run) -> None:
     soon = datetime.now(UTC) + timedelta(hours=1)
     first, second = (stuck(shop, Status.FAILED, expires_at=soon) for _ in range(2))

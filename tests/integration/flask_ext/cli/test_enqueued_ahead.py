@@ -40,6 +40,7 @@ def test_emails_that_wait_for_the_clock_are_told_with_the_remedy(shop: Shop) -> 
     assert 600 < int(seconds) <= 1200
 
 
+@pytest.mark.long
 def test_the_remedy_has_one_leave_now(shop: Shop) -> None:
     email_id = enqueue_ahead(shop, 600)
     assert check(shop)

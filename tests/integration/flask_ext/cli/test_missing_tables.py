@@ -54,6 +54,7 @@ def orders_of(session: Session) -> Iterator[EmailMessage]:
         yield message()
 
 
+@pytest.mark.long
 def test_check_and_health_name_them_until_they_are_there(app: Flask, engine: sa.Engine) -> None:
     run = app.test_cli_runner().invoke
     found = run(args=["outbox", "check"])

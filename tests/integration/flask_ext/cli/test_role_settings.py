@@ -125,6 +125,7 @@ def test_a_setting_that_refuses_writes_is_an_error_that_names_it(
         assert "read-only" not in errors(app)
 
 
+@pytest.mark.long
 def test_a_connection_that_is_read_only_by_its_options_is_told_to_drop_them(
     admin: Admin, role: str, database_url: str
 ) -> None:
@@ -195,6 +196,7 @@ def test_python_is_told_the_schema_that_the_search_path_misses_too(
     assert "run your migrations" not in str(met.value)
 
 
+@pytest.mark.long
 def test_a_schema_that_the_role_may_not_use_is_told_with_the_grant(
     admin: Admin, role: str, database_url: str
 ) -> None:

@@ -35,6 +35,7 @@ def test_the_metrics_say_that_the_tables_cannot_be_read(shop: Shop) -> None:
         assert "outbox_up 0" in shop.outbox.metrics()
 
 
+@pytest.mark.long
 def test_each_page_of_the_dashboard_says_so(shops: Shops) -> None:
     desk = Desk(shops)
     with locked(desk.shop) as told:
@@ -56,6 +57,7 @@ def test_who_stands_in_a_queue_is_not_blamed(shop: Shop) -> None:
     assert [one.startswith(told) for one in problems] == [False, True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_long", [False, True])
 def test_a_lock_that_lets_reads_pass_is_told_where_others_wait(
     shops: Shops, is_long: bool, monkeypatch: pytest.MonkeyPatch

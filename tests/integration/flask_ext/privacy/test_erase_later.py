@@ -106,6 +106,7 @@ def test_nobody_else_is_erased(shop: Shop, catcher: Catcher) -> None:
     assert traces(shop, ADA) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_of_its_own", [False, True], ids=["faulty data", "its own error"])
 def test_emails_that_cannot_be_erased_end_all_the_same_and_stop_no_other(
     shop: Shop, is_of_its_own: bool
@@ -121,6 +122,7 @@ def test_emails_that_cannot_be_erased_end_all_the_same_and_stop_no_other(
     assert shop.outbox.erase(ADA).emails == len(ids) - 1
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_worker_waits_for_no_transaction_that_has_locked_the_content(shop: Shop) -> None:
     email_id = write(shop, ADA, key=f"order-{ADA}")

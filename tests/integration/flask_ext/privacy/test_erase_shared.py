@@ -46,6 +46,7 @@ def write(shop: Shop, *readers: str) -> list[int]:
     return written
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("scan", [False, True], ids=["by the lookup", "by a scan"])
 def test_finished_emails_of_one_content_are_erased_in_one_call(shop: Shop, scan: bool) -> None:
@@ -67,6 +68,7 @@ def test_so_are_those_that_were_not_sent_yet(shop: Shop, scan: bool) -> None:
     assert traces(shop, ADA, SAID) == set()
 
 
+@pytest.mark.long
 def test_a_content_that_another_persons_finished_email_has_stays_until_that_is_erased(
     shop: Shop,
 ) -> None:
@@ -146,6 +148,7 @@ def test_emails_to_the_same_two_people_lose_their_content_with_the_last(shop: Sh
     assert traces(shop, ADA, SAID) == set()
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("erased", [0, 1, 2])
 def test_a_content_goes_with_its_last_body_though_one_of_its_people_was_erased(

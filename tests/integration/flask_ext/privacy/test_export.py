@@ -54,6 +54,7 @@ def shop(shops: Shops, catcher: Catcher) -> Shop:
     return made
 
 
+@pytest.mark.long
 def test_each_email_comes_with_its_fate_and_what_it_said_and_without_others(
     shop: Shop, catcher: Catcher
 ) -> None:

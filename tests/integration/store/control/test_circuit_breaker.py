@@ -121,6 +121,7 @@ def test_a_sweep_that_stands_still_while_it_takes_the_probe_makes_no_second_one(
     assert probed == [SERVER, None]
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("cause", list(OPEN_MAX))
 def test_a_probe_that_no_task_started_does_not_count(shop: Shop, cause: Cause) -> None:

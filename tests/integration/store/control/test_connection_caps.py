@@ -115,6 +115,7 @@ def test_many_who_come_at_once_never_get_more_than_the_caps(shop: Shop) -> None:
         assert {name: taken(shop)[name] for name in names} == caps
 
 
+@pytest.mark.long
 def test_places_given_and_taken_all_the_time_never_go_over_the_cap(shop: Shop) -> None:
     def work(_: int) -> int:
         most = 0

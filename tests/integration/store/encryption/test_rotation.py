@@ -156,6 +156,7 @@ def test_without_encryption_other_content_is_told_where_the_body_is_gone(
         shop.enqueue("b@x.example", key="order-1", redact="when sent")
 
 
+@pytest.mark.long
 def test_check_names_a_key_that_emails_need_and_says_which_is_in_use(shops: Shops) -> None:
     shops.open(**keys("k1")).enqueue()
     shop = shops.open(**keys("k2", "k1"))

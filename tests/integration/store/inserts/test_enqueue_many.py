@@ -45,6 +45,7 @@ def test_a_newsletter_vanishes_with_its_rollback(shop: Shop) -> None:
     assert shop.count(shop.tables.email) == shop.count(shop.tables.content) == 0
 
 
+@pytest.mark.long
 @pytest.mark.each_driver
 @pytest.mark.usefixtures("small_chunks")
 def test_an_iterable_of_messages_is_an_email_each(shop: Shop) -> None:
@@ -89,6 +90,7 @@ def test_a_bad_recipient_in_the_middle_stores_nothing_and_leaves_the_transaction
     assert shop.count(shop.orders) == 1
 
 
+@pytest.mark.long
 @pytest.mark.each_driver
 @pytest.mark.usefixtures("small_chunks")
 def test_a_bad_message_in_the_middle_stores_nothing_and_leaves_the_transaction_usable(

@@ -67,6 +67,7 @@ def test_the_rows_say_when_they_are_due(shop: Shop) -> None:
     assert all(row["content"][0] for row in rows)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_chunks")
 def test_the_iterables_and_functions_of_the_user_may_ask_the_same_session(shop: Shop) -> None:
     """A list of readers is often a query on the session that they are enqueued in."""

@@ -33,6 +33,7 @@ def test_a_dry_run_counts_what_a_search_finds(shop: Shop, number: int) -> None:
         assert found.emails == len(listed(shop, status="pending", **chosen)), names
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("filters", [{"status": "failed"}, {"status": "failed", "tag": "news"}])
 def test_a_walk_of_any_step_sees_each_email_once(shop: Shop, filters: dict[str, Any]) -> None:

@@ -75,6 +75,7 @@ def yields(shop: Shop) -> bool:
     return gives_way(shop, slots=1)
 
 
+@pytest.mark.long
 def test_a_server_whose_breaker_cannot_be_opened_gets_no_batch_after_batch(shops: Shops) -> None:
     """It halts each email behind an open session: they go back uncharged, and could go at once."""
     with ClassServer(Habit(phase=Phase.MAIL, answer="421 4.3.2 closing")) as closing:
@@ -107,6 +108,7 @@ def test_where_a_servers_rate_is_locked_its_emails_go_over_the_next(
         assert standing(shop) == {SENT: 6}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("priority", [Priority.NORMAL, Priority.URGENT])
 def test_a_locked_rate_of_another_domain_keeps_no_email_of_its_lane(
     shops: Shops, catcher: Catcher, priority: Priority

@@ -57,6 +57,7 @@ def test_emails_that_are_locked_take_no_slot_from_less_urgent_ones(
     assert claimed(worker)[locked] > 0
 
 
+@pytest.mark.long
 def test_what_is_free_among_emails_that_are_locked_goes_first(shop: Shop, workers: Shops) -> None:
     for priority in Priority:
         write(shop, MANY, priority=priority, tag="locked")
@@ -67,6 +68,7 @@ def test_what_is_free_among_emails_that_are_locked_goes_first(shop: Shop, worker
         assert in_time(lambda: claimed(worker), session) == {URGENT: 3, NORMAL: 3, BULK: 0}
 
 
+@pytest.mark.long
 def test_locked_emails_of_more_lanes_than_slots_take_none(shop: Shop, workers: Shops) -> None:
     """The lane behind them is counted, too, and gets as many slots as it can use."""
     names = [f"d{number}.example" for number in range(12)]
@@ -127,6 +129,7 @@ def test_a_sweep_that_comes_after_another_takes_no_slot_that_is_taken(
     assert claimed(shop) == {URGENT: 0, NORMAL: 0, BULK: 0}
 
 
+@pytest.mark.long
 def test_no_batch_gives_way_to_emails_that_are_locked(shop: Shop, workers: Shops) -> None:
     names = {f"d{number}.example": "9/s" for number in range(3)}
     worker = workers.open(OUTBOX_SLOTS=1, OUTBOX_DOMAIN_RATES=names)

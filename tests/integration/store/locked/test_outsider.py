@@ -42,6 +42,7 @@ def test_only_an_outsider_that_nobody_holds_waits(
         assert in_time(lambda: outsider_waits(worker.database, WAYS, is_outsider), session)
 
 
+@pytest.mark.long
 def test_a_server_that_refuses_everybody_is_halted_beside_an_outsider_that_is_locked(
     shop: Shop, workers: Shops, catcher: Catcher
 ) -> None:

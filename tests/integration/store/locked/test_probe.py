@@ -108,6 +108,7 @@ def test_no_rescue_of_a_probe_waits_for_a_host_that_vanished_while_it_wrote_of_a
     assert len(probes(worker)) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("why", ["locked", "refused"])
 def test_a_prober_that_died_keeps_no_other_away_while_its_email_cannot_be_judged(
     shop: Shop, workers: Shops, why: str

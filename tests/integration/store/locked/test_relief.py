@@ -38,6 +38,7 @@ def failing_work(motion: Motion) -> None:
         motion.work()
 
 
+@pytest.mark.long
 def test_it_is_given_back_when_its_row_is_free_also_after_an_error(
     shop: Shop, workers: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,7 @@ def test_it_is_given_back_when_its_row_is_free_also_after_an_error(
     assert shop.rows(shop.tables.counter) == []
 
 
+@pytest.mark.long
 def test_one_that_waits_for_a_window_is_given_back_as_well_when_its_row_is_free(
     shop: Shop, workers: Shops, catcher: Catcher
 ) -> None:
@@ -92,6 +94,7 @@ def test_one_that_waits_for_a_window_is_given_back_as_well_when_its_row_is_free(
     assert shop.count(shop.tables.lease) == 0
 
 
+@pytest.mark.long
 def test_what_an_outage_keeps_from_being_given_back_is_given_back_at_the_next_look(
     shop: Shop, workers: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_where_a_capped_server_is_locked_the_others_emails_go_out(
     assert standing(shop) == {SENT: 30}
 
 
+@pytest.mark.long
 def test_a_server_that_is_locked_counts_as_full_whatever_its_cap(shop: Shop) -> None:
     shop.enqueue()
     token, caps = shop.started().token, {"a": 9, "b": 1, "c": 1}
@@ -122,6 +123,7 @@ def test_what_a_process_waited_for_in_vain_it_tries_once_until_it_gets_it(shop: 
         assert len(tried) > 1, "another host vanished, or only paused"
 
 
+@pytest.mark.long
 def test_where_a_rate_is_locked_the_others_emails_go_out(shops: Shops, catcher: Catcher) -> None:
     motion = two_servers(shops, catcher, rate="1000/s")
     shop = motion.shop
@@ -185,6 +187,7 @@ def halt(shop: Shop, name: str) -> None:
     shop.later(OPEN_FIRST + 0.1)
 
 
+@pytest.mark.long
 def test_where_the_breaker_of_a_halted_server_is_locked_the_others_emails_go_out(
     shops: Shops, catcher: Catcher
 ) -> None:
@@ -266,6 +269,7 @@ def test_nobody_waits_long_for_a_breaker_and_nothing_is_changed(shop: Shop, what
         assert shop.rows(shop.tables.breaker) != before
 
 
+@pytest.mark.long
 def test_a_breaker_whose_server_s_row_is_locked_stays_open_until_the_next_probe(shop: Shop) -> None:
     """Or it would close without its ramp."""
     halt(shop, "a")

@@ -46,6 +46,7 @@ def cancelled(shop: Shop, count: int) -> list[int]:
     return [row.id for row in shop.rows(shop.tables.email, shop.tables.email.c.tag == "over")]
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("when", ["before its batch starts", "between two windows"])
 @pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
@@ -116,6 +117,7 @@ def test_no_step_of_a_worker_or_a_sweep_waits_for_a_row(
         in_time(lambda: STEPS[step](worker, made.token, ids), session)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("commits", [False, True], ids=["rolled back", "committed"])
 def test_a_result_whose_row_is_locked_is_kept_and_written_when_it_is_free(
     shop: Shop, workers: Shops, catcher: Catcher, commits: bool
@@ -170,6 +172,7 @@ def test_recipients_of_whom_one_window_could_not_be_recorded_wait_for_another_ba
     assert shop.status(email.id) is Status.SENT
 
 
+@pytest.mark.long
 def test_a_purge_waits_for_no_enqueue_that_uses_a_content_again(shop: Shop, workers: Shops) -> None:
     worker, large = workers.open(), "A large text. " * 10_000
     with shop.session() as session:

@@ -37,6 +37,7 @@ def test_an_email_whose_row_was_locked_when_its_window_ended_is_not_opened_by_th
     assert worker.open(made.token, ids[1]) == {ids[1]}
 
 
+@pytest.mark.long
 def test_an_email_whose_row_is_locked_while_its_window_runs_out_of_time_is_sent_once(
     shop: Shop, workers: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

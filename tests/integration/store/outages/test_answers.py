@@ -106,6 +106,7 @@ def drain_through(
     assert "@" not in caplog.text
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("code", ["25006", "42P05", "26000", "53100", "57P03", "XX000"])
 def test_a_result_is_kept_until_postgresql_takes_it(

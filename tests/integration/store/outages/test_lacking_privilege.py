@@ -116,6 +116,7 @@ def test_a_task_says_so_once_a_minute(
     tasks[sweep.name].run()
 
 
+@pytest.mark.long
 def test_a_part_of_a_sweep_that_fails_is_told_once_a_minute(
     shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_others_are_rescued(shop: Shop, ids: list[int]) -> None:
     assert {shop.email_row(i).crashes for i in ids[FAULTY:]} == {1}
 
 
+@pytest.mark.long
 def test_the_others_are_given_back_at_the_end_of_a_batch(shop: Shop, ids: list[int]) -> None:
     code = CODES[shop.engine.dialect.name]
     made = shop.started()
@@ -45,6 +46,7 @@ def test_the_others_are_given_back_at_the_end_of_a_batch(shop: Shop, ids: list[i
     assert [shop.status(i) for i in ids] == [CLAIMED] * FAULTY + [PENDING] * WELL
 
 
+@pytest.mark.long
 def test_a_lease_of_which_no_row_passes_is_judged_again_one_lease_later(
     shop: Shop, ids: list[int]
 ) -> None:
@@ -59,6 +61,7 @@ def test_a_lease_of_which_no_row_passes_is_judged_again_one_lease_later(
     assert [shop.status(i) for i in ids] == [PENDING] * len(ids)
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("slots", [1, 8])
 def test_a_lane_of_which_no_email_can_be_claimed_keeps_no_other(
@@ -77,6 +80,7 @@ def test_a_lane_of_which_no_email_can_be_claimed_keeps_no_other(
     assert tokens == {lease.token for lease in shop.rows(shop.tables.lease)}
 
 
+@pytest.mark.long
 def test_a_sweep_that_can_claim_no_email_of_any_lane_says_so(shop: Shop) -> None:
     write(shop, claim_apart.MOST + 10)
     code = CODES[shop.engine.dialect.name]

@@ -190,6 +190,7 @@ def test_check_tells_an_app_whose_own_statements_are_prepared_behind_a_pool(
     assert all(told in output for output in outputs)
 
 
+@pytest.mark.long
 @pytest.mark.usual_driver
 def test_without_a_pool_statements_are_prepared(shop: Shop) -> None:
     """It saves the planning of each window, which is as long as its execution."""

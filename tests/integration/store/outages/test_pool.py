@@ -43,6 +43,7 @@ def frozen(postgres: Postgres) -> Iterator[Postgres]:
     postgres.thaw()
 
 
+@pytest.mark.long
 def test_what_was_sent_while_no_connection_was_to_be_had_is_recorded_once(
     shop: Shop, catcher: Catcher, frozen: Postgres, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -80,6 +80,7 @@ def _unreadable(result: EmailResult) -> EmailResult:
     return replace(result, outcome=replace(result.outcome, reply=reply))
 
 
+@pytest.mark.long
 @while_it_works
 def test_the_rest_of_its_batch_goes_back_at_once(
     shop: Shop, workers: Shops, catcher: Catcher
@@ -118,6 +119,7 @@ def test_recipients_that_wait_for_the_next_transaction_go_back_uncharged(
     assert [mail.recipients for mail in catcher.emails].count(("c@x.example",)) == 1
 
 
+@pytest.mark.long
 @while_it_works
 def test_recipients_who_wait_beside_a_refused_result_of_their_own_email_are_in_doubt(
     shop: Shop, workers: Shops, catcher: Catcher

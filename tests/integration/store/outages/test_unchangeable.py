@@ -59,6 +59,7 @@ def test_one_that_is_refused_is_charged_a_crash_so_that_it_ends(
         assert shop.email_row(email.id).crashes == 1
 
 
+@pytest.mark.long
 def test_a_table_that_fails_is_not_asked_for_each_email(shop: Shop) -> None:
     write(shop, claim_apart.MOST + 9)
     statements: list[str] = []

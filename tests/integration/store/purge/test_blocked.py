@@ -110,6 +110,7 @@ def test_one_that_a_person_would_remove_early_goes_when_asked_once_more(old: Sho
     assert left(old) == stragglers(old) == []
 
 
+@pytest.mark.long
 def test_a_transaction_waits_a_few_times_and_the_next_one_goes_on_with_the_rest(
     old: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

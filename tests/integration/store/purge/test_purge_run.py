@@ -179,6 +179,7 @@ def test_one_that_finds_the_mark_locked_past_its_lease_gives_up(impatient: Shop)
         other.rollback()
 
 
+@pytest.mark.long
 @SERVERS
 @pytest.mark.usefixtures("small")
 def test_one_that_ends_does_not_wait_for_a_host_that_vanished_with_the_mark(shop: Shop) -> None:

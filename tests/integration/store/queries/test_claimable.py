@@ -28,6 +28,7 @@ def _impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preemption, "_LEFT", 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mine", [Priority.NORMAL, Priority.BULK])
 def test_nobody_gives_way_to_email_whose_rate_is_in_flight(shops: Shops, mine: Priority) -> None:
     shop = shops.open(OUTBOX_DOMAIN_RATES={"gmail.com": "1/s"}, OUTBOX_SLOTS=4)

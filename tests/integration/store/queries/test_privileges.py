@@ -102,6 +102,7 @@ def test_check_names_what_is_missing_and_its_grant_mends_it(shops: Shops, owner:
         assert "privileges" not in {one["code"] for one in parsed(runner(shop)("check", "--json"))}
 
 
+@pytest.mark.long
 def test_health_warns_of_it_and_a_worker_tells_it_at_its_start(
     shops: Shops, owner: Owner, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_schema_that_the_role_may_not_use_is_told(owner: Owner) -> None:
         assert lacking_privileges(named) == lacking_privileges(found) == []
 
 
+@pytest.mark.long
 def test_only_the_tables_that_the_search_path_means_are_looked_at(owner: Owner) -> None:
     owner.make("other")
     owner.make("mail")

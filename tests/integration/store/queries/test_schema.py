@@ -92,6 +92,7 @@ def test_a_postgresql_that_may_forget_a_commit_is_told(shop: Shop, database_url:
     assert "PostgreSQL's synchronous_commit is off" in found
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_server_that_keeps_the_locks_of_an_idle_transaction_is_told(
     shops: Shops, database_url: str

@@ -82,6 +82,7 @@ def constraints(engine: sa.Engine) -> dict[str, str]:
     return {str(each["name"]): str(each["sqltext"]) for each in found}
 
 
+@pytest.mark.long
 def test_the_page_s_statements_make_version_6_of_version_5(engine: sa.Engine) -> None:
     dialect = engine.dialect.name
     version_5(engine)

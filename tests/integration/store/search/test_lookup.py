@@ -96,6 +96,7 @@ def test_what_is_not_indexed_costs_no_row(shops: Shops, way: str) -> None:
     assert {row.subject for row in shop.rows(shop.tables.content)} == {None}
 
 
+@pytest.mark.long
 def test_a_rollback_takes_the_lookup_with_it(shop: Shop) -> None:
     with shop.session() as session:
         for way in WAYS.values():

@@ -56,6 +56,7 @@ def test_many_that_failed_for_their_contents_are_told_everywhere(shop: Shop) -> 
     assert line in {one["text"] for one in parsed(checked) if one["code"] == "refused-contents"}
 
 
+@pytest.mark.long
 def test_few_or_old_ones_or_refusals_before_the_content_are_not(shop: Shop) -> None:
     refuse(shop, NEEDED - 1)
     refuse(shop, NEEDED + 1, phase=Phase.RCPT)

@@ -119,6 +119,7 @@ def test_one_that_is_taken_ends_sent(shop: Shop, to: tuple[str, ...]) -> None:
     assert set(shop.recipients(email_id).values()) <= {"sent"}
 
 
+@pytest.mark.long
 def test_a_retry_makes_room_for_further_doubts(shop: Shop) -> None:
     """The third doubt is the last. A person's retry after it is sent, and may be in doubt again."""
     email = shop.enqueue()

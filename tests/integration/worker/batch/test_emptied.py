@@ -78,6 +78,7 @@ def test_a_probe_that_has_lost_its_email_tells_nothing_and_another_follows(
     assert shop.rows(shop.tables.breaker) == []
 
 
+@pytest.mark.long
 def test_a_probe_that_loses_its_email_while_the_session_opens_is_followed_by_another(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:

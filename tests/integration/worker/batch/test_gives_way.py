@@ -152,6 +152,7 @@ def test_urgent_email_for_a_halted_server_has_nobody_give_way(
     assert standing(two_routes) == {SENT: 20, UNTOUCHED: 1}
 
 
+@pytest.mark.long
 def test_a_batch_does_not_give_way_before_it_has_begun(shops: Shops, catcher: Catcher) -> None:
     """An urgent task that was published and is lost holds its lease: it must cause no loop."""
     shop = windowed(shops, catcher, OUTBOX_SLOTS=2, OUTBOX_RATE="120/min")

@@ -47,6 +47,7 @@ def test_an_old_backlog_that_waits_for_its_rate_leaves_other_lanes_their_turn(
     assert lanes == ["@gmail.com", "", "@gmail.com", ""]
 
 
+@pytest.mark.long
 def test_bulk_that_has_waited_long_gets_a_place_on_a_server_that_normal_email_fills(
     shops: Shops, catcher: Catcher
 ) -> None:

@@ -150,6 +150,7 @@ def test_urgent_email_takes_before_anybody_else_can(hourly: Shop) -> None:
     assert not Throttle(hourly.runtime, normal).permit(normal.emails)
 
 
+@pytest.mark.long
 def test_bulk_keeps_to_its_share_while_urgent_email_stirs(shops: Shops) -> None:
     shop = shops.open(OUTBOX_RATE="1/s", OUTBOX_BULK_SHARE=0.25)
     made, pauses = batch(shop, priority=Priority.BULK), Pauses(shop)

@@ -178,6 +178,7 @@ def test_an_email_that_moves_to_the_next_server_takes_that_servers_permits(
     assert len(catcher.emails) == 1, "the next permit comes in half an hour"
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_a_batch_that_is_over_is_forgotten_at_once(sending: Shop) -> None:
     """An idle worker must not hold the last emails, nor leave them to the garbage collector."""

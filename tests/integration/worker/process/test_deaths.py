@@ -86,6 +86,7 @@ def judged(shop: Shop) -> int:
     return rescue(shop.database, shop.runtime.settings, random=lambda: 0.5).leases
 
 
+@pytest.mark.long
 def test_a_killed_child_s_batch_gives_up_its_slot_and_waits_for_its_judgement(
     shop: Shop, other: Other
 ) -> None:

@@ -76,6 +76,7 @@ def test_a_lost_worker_is_logged_and_each_email_that_waits_for_a_person(
     assert "the worker was lost" in str(unknown["cause"])
 
 
+@pytest.mark.long
 def test_a_server_that_is_away_is_logged_once_whatever_its_probes_find(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:

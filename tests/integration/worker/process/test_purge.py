@@ -39,6 +39,7 @@ def left(shop: Shop) -> int:
     return shop.count(shop.tables.email)
 
 
+@pytest.mark.long
 def test_a_purge_ends_after_some_seconds_and_the_next_one_goes_on(
     old: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_person_s_purge_waits_for_another_to_end(old: Shop) -> None:
     died.close()
 
 
+@pytest.mark.long
 def test_a_person_s_purge_rests_while_emails_are_sent_and_only_then(old: Shop) -> None:
     waits: list[float] = []
     old.enqueue()

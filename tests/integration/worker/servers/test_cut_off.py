@@ -65,6 +65,7 @@ def wait(motion: Motion, seconds: float) -> None:
     motion.shop.later(seconds)
 
 
+@pytest.mark.long
 def test_a_host_that_is_cut_off_halts_the_server_for_nobody(
     motion: Motion, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -196,6 +197,7 @@ def test_what_this_host_has_sent_tells_nothing(motion: Motion) -> None:
     assert halted(motion.shop) == {"mx"}
 
 
+@pytest.mark.long
 def test_the_next_server_of_the_route_takes_the_emails_meanwhile(
     shops: Shops, catcher: Catcher, spare: Catcher
 ) -> None:

@@ -45,6 +45,7 @@ def open_shop(shops: Shops, server: StatefulServer, **config: object) -> Shop:
     return shop
 
 
+@pytest.mark.long
 def test_its_emails_are_swept_and_sent(shops: Shops) -> None:
     with StatefulServer() as server:
         shop = open_shop(shops, server)
@@ -53,6 +54,7 @@ def test_its_emails_are_swept_and_sent(shops: Shops) -> None:
     assert standing(shop) == {("sent", 1, 0, 0): EMAILS + 1}
 
 
+@pytest.mark.long
 def test_an_outage_that_the_greeting_tells_opens_the_breaker(shops: Shops) -> None:
     with StatefulServer({"CONNECT": BUSY}) as server:
         shop = open_shop(shops, server)
@@ -63,6 +65,7 @@ def test_an_outage_that_the_greeting_tells_opens_the_breaker(shops: Shops) -> No
     assert shop.rows(shop.tables.lease) == []
 
 
+@pytest.mark.long
 def test_an_outage_that_the_replies_to_emails_tell_opens_the_breaker(shops: Shops) -> None:
     answers: dict[str, Answer] = {"MAIL": BUSY}
     answers |= {f"MAIL {number}": BUSY for number in range(2, EMAILS + 1)}

@@ -81,6 +81,7 @@ def at_once(pool: ThreadPoolExecutor, motion: Motion) -> list[Future[BatchReport
     return [pool.submit(send_batch, motion.shop.runtime, made.token) for made in claims]
 
 
+@pytest.mark.long
 def test_a_connection_that_is_refused_beside_others_halts_nobody(
     shops: Shops, caplog: pytest.LogCaptureFixture
 ) -> None:

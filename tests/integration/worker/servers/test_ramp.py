@@ -104,6 +104,7 @@ def test_after_an_outage_the_connections_rise_with_the_ramp(shops: Shops, catche
     assert no_herd(shop, catcher)
 
 
+@pytest.mark.long
 def test_two_routes_together_are_no_herd(shops: Shops, catcher: Catcher) -> None:
     routes = [{"name": "news", "tag": "news", "servers": ["a"]}]
     servers = [server("a", catcher.port)]
@@ -129,6 +130,7 @@ def test_what_a_server_in_its_ramp_does_not_take_yet_goes_over_the_next(
         assert len(spare.emails) >= 20
 
 
+@pytest.mark.long
 def test_after_the_ramp_nothing_is_held_back(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(**small(OUTBOX_SERVERS=[server("a", catcher.port)]))
     write(shop, 16)

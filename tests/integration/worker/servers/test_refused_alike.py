@@ -77,6 +77,7 @@ def test_a_server_that_refuses_everybody_charges_nobody_and_alerts(
     assert "r00000.example" not in row.reason
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("reply", "standings"),
     [(NAMELESS, {UNTOUCHED: 20}), (GREYLISTED, {PUT_OFF: 20})],
@@ -96,6 +97,7 @@ def test_a_server_that_puts_off_a_client_without_a_name_alerts_and_one_that_grey
     assert alerts == [True] * (reply is NAMELESS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "reply",
     [
@@ -148,6 +150,7 @@ def test_batches_that_are_too_small_to_tell_come_to_it_together(
     assert shop.rows(shop.tables.breaker)[0].alert
 
 
+@pytest.mark.long
 def test_a_success_in_between_makes_the_refusals_the_emails_own(
     shop: Shop, catcher: Catcher
 ) -> None:
@@ -158,6 +161,7 @@ def test_a_success_in_between_makes_the_refusals_the_emails_own(
     assert shop.count(shop.tables.breaker) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "reply",
     ["550 5.1.1 <{}>: user unknown", "550 5.7.{number} refused"],
@@ -173,6 +177,7 @@ def test_refusals_that_are_the_recipients_own_or_differ_are_charged(
     assert shop.count(shop.tables.breaker) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("reply", "standings"),
     [
@@ -193,6 +198,7 @@ def test_full_mailboxes_halt_no_server_and_a_full_disk_does(
     assert shop.count(shop.tables.breaker) == (UNTOUCHED in standings)
 
 
+@pytest.mark.long
 def test_what_one_domain_refuses_opens_nothing(shop: Shop, catcher: Catcher) -> None:
     Blocklist(catcher)
     for number in range(3 * NEEDED):
@@ -202,6 +208,7 @@ def test_what_one_domain_refuses_opens_nothing(shop: Shop, catcher: Catcher) -> 
     assert shop.count(shop.tables.breaker) == 0
 
 
+@pytest.mark.long
 def test_what_one_sender_is_refused_opens_nothing_while_another_s_email_is_taken(
     shop: Shop, catcher: Catcher
 ) -> None:
@@ -221,6 +228,7 @@ def test_what_one_sender_is_refused_opens_nothing_while_another_s_email_is_taken
     assert shop.count(shop.tables.breaker) == 0
 
 
+@pytest.mark.long
 def test_a_newsletter_that_a_filter_refuses_counts_once(shop: Shop, catcher: Catcher) -> None:
     catcher.reply_to_content = lambda _: "550 5.7.1 looks like spam"
     write(shop, 20)
@@ -238,6 +246,7 @@ def halted_alike(shop: Shop) -> bool:
     return bool(rows) and rows[0].reason.startswith(told)
 
 
+@pytest.mark.long
 def test_emails_with_several_recipients_get_all_of_them_back(shop: Shop, catcher: Catcher) -> None:
     Blocklist(catcher)
     ids = [shop.enqueue(f"a@x{n}.example", f"b@x{n}.example").id for n in range(NEEDED + 3)]
@@ -253,6 +262,7 @@ def test_emails_with_several_recipients_get_all_of_them_back(shop: Shop, catcher
     assert Counter(catcher.copies().values()) == {1: 2 * (NEEDED + 3)}
 
 
+@pytest.mark.long
 def test_another_server_takes_what_the_first_refuses_to_everybody(
     shops: Shops, catcher: Catcher
 ) -> None:

@@ -85,6 +85,7 @@ def test_what_is_left_of_a_newsletter_waits_for_a_quota_and_is_sent_behind_it(
     assert alerts(shop) == []
 
 
+@pytest.mark.long
 def test_a_newsletter_that_a_filter_refuses_from_its_first_copy_on_fails_alone(
     shops: Shops, catcher: Catcher
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_newsletter_that_a_filter_refuses_from_its_first_copy_on_fails_alone(
     assert alerts(shop) == []
 
 
+@pytest.mark.long
 def test_a_newsletter_that_a_filter_came_to_know_fails_once_other_contents_were_taken(
     shops: Shops, catcher: Catcher
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_newsletter_that_a_filter_came_to_know_fails_once_other_contents_were_
     assert alerts(shop) == []
 
 
+@pytest.mark.long
 def test_what_another_sender_sent_before_it_tells_nothing(shops: Shops, catcher: Catcher) -> None:
     _, shop = Quota(catcher, QUOTA), opened(shops, catcher, batch=READERS)
     write(shop, "orders@shop.example")

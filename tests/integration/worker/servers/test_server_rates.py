@@ -59,6 +59,7 @@ def test_a_route_of_one_server_is_claimed_from_at_its_rate(shops: Shops, catcher
     assert min(motion.wakes) > HOUR - 10, "when it opens"
 
 
+@pytest.mark.long
 def test_what_one_server_may_not_take_goes_over_the_other_and_neither_exceeds_its_rate(
     shops: Shops, catcher: Catcher, spare: Catcher
 ) -> None:
@@ -72,6 +73,7 @@ def test_what_one_server_may_not_take_goes_over_the_other_and_neither_exceeds_it
     assert standing(shop)[SENT] == 6
 
 
+@pytest.mark.long
 def test_a_server_without_a_rate_takes_the_rest(
     shops: Shops, catcher: Catcher, spare: Catcher
 ) -> None:
@@ -85,6 +87,7 @@ def test_a_server_without_a_rate_takes_the_rest(
     assert (len(catcher.emails), len(spare.emails)) == (1, 29)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("probing", [False, True])
 def test_a_rate_holds_where_the_other_server_is_halted_and_nothing_is_claimed_in_vain(
     shops: Shops, catcher: Catcher, spare: Catcher, probing: bool
@@ -104,6 +107,7 @@ def test_a_rate_holds_where_the_other_server_is_halted_and_nothing_is_claimed_in
         assert len(spare.emails) == 8
 
 
+@pytest.mark.long
 def test_an_email_that_probes_is_charged_to_its_server_s_rate(
     shops: Shops, catcher: Catcher, spare: Catcher
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_reply_whose_row_fails_is_kept_and_its_thread_ends(
     assert shop.email_row(email_id).unknown_count == 0
 
 
+@pytest.mark.long
 def test_a_reply_is_recorded_although_the_next_step_fails(
     well: ClassServer, shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reply_reader, "LOOK", 0.1)
 
 
+@pytest.mark.long
 def test_drain_sends_what_it_had_claimed_behind_it_and_then_waits_for_it(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -72,6 +73,7 @@ def test_drain_sends_what_it_had_claimed_behind_it_and_then_waits_for_it(
         assert statuses(shop, "bad") == {"sent": 1}
 
 
+@pytest.mark.long
 def test_the_last_process_rescues_the_batch_of_another_that_was_lost(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -89,6 +91,7 @@ def test_the_last_process_rescues_the_batch_of_another_that_was_lost(
             until(shop, "bad", {"sent": 1})
 
 
+@pytest.mark.long
 def test_an_email_behind_it_whose_row_is_locked_does_not_wait_for_the_late_reply(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -146,6 +149,7 @@ def test_it_gives_up_its_slot_and_its_probe_also_where_a_row_is_locked_at_that_m
             until(shop, "bad", {"sent": 30})
 
 
+@pytest.mark.long
 def test_its_result_is_recorded_before_quit_and_its_place_is_free_behind_it(
     well: ClassServer, shops: Shops
 ) -> None:

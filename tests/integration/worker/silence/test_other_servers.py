@@ -60,6 +60,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(next_window, "SESSION_SHARED", 0.3)
 
 
+@pytest.mark.long
 def test_a_late_reply_is_its_own_server_s_though_the_process_is_to_try_another_one_again(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_server_that_says_nothing_to_a_command_stops_no_other_server_s_emails(
             silent.released.set()
 
 
+@pytest.mark.long
 def test_nor_does_its_probe_though_many_have_failed(well: ClassServer, shops: Shops) -> None:
     with SilentServer(Phase.MAIL) as silent:
         silent.refuses = lambda _: True
@@ -168,6 +170,7 @@ def test_nor_does_its_probe_though_many_have_failed(well: ClassServer, shops: Sh
             until(shop, "good", {"sent": 50})
 
 
+@pytest.mark.long
 def test_nor_does_a_server_that_took_long_for_a_content_just_now(
     well: ClassServer, shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +194,7 @@ def test_nor_does_a_server_that_took_long_for_a_content_just_now(
             silent.released.set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("use_ssl", [False, True], ids=["in clear", "in the TLS handshake"])
 def test_nor_does_a_server_that_never_greets_though_many_sessions_have_failed(
     inner: ClassServer, well: ClassServer, shops: Shops, use_ssl: bool
@@ -220,6 +224,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
+@pytest.mark.long
 def test_a_late_greeting_is_waited_for_where_only_its_own_server_s_emails_wait(
     inner: ClassServer, well: ClassServer, shops: Shops, looks: list[bool]
 ) -> None:
@@ -235,6 +240,7 @@ def test_a_late_greeting_is_waited_for_where_only_its_own_server_s_emails_wait(
         assert all(looks)
 
 
+@pytest.mark.long
 def test_a_greeting_has_a_minute_although_others_wait(
     inner: ClassServer,
     well: ClassServer,

@@ -98,6 +98,7 @@ def test_the_late_reply_says_what_becomes_of_the_email(
         assert not shop.rows(shop.tables.lease)
 
 
+@pytest.mark.long
 def test_the_emails_behind_it_go_over_the_same_server_which_is_not_halted(shops: Shops) -> None:
     """One email alone is slow, as where a filter looks at it for long."""
     with silence() as one:
@@ -136,6 +137,7 @@ def test_a_server_that_is_silent_to_all_is_halted_and_its_late_replies_end_that(
         assert silent.copies["taken"] == silent.contents == 40
 
 
+@pytest.mark.long
 def test_a_late_reply_that_takes_the_email_closes_a_breaker_that_others_opened(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -150,6 +152,7 @@ def test_a_late_reply_that_takes_the_email_closes_a_breaker_that_others_opened(
             wait_until(lambda: not is_halted(shop), DEADLINE, "its breaker to be closed")
 
 
+@pytest.mark.long
 def test_a_probe_whose_content_gets_no_reply_keeps_its_server_halted_no_longer(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +173,7 @@ def test_a_probe_whose_content_gets_no_reply_keeps_its_server_halted_no_longer(
         assert one.contents == one.copies["taken"] == 1
 
 
+@pytest.mark.long
 def test_a_known_result_whose_row_is_locked_does_not_wait_for_the_late_reply(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -192,6 +196,7 @@ def test_a_known_result_whose_row_is_locked_does_not_wait_for_the_late_reply(
         assert silent.copies == {"taken": 1, "r0@bad.example": 1}
 
 
+@pytest.mark.long
 def test_it_holds_no_slot_but_a_place_under_the_server_s_cap(
     well: ClassServer, shops: Shops
 ) -> None:
@@ -243,6 +248,7 @@ def test_no_rescue_takes_it_for_lost_while_it_is_waited_for(
             until(shop, "bad", {"sent": 1})
 
 
+@pytest.mark.long
 def test_a_process_ends_only_when_it_has_the_reply(well: ClassServer, shops: Shops) -> None:
     with silence() as silent:
         shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
@@ -258,6 +264,7 @@ def test_a_process_ends_only_when_it_has_the_reply(well: ClassServer, shops: Sho
         assert statuses(shop, "bad") == {"sent": 1}
 
 
+@pytest.mark.long
 def test_drain_sends_the_others_and_then_waits_for_it(well: ClassServer, shops: Shops) -> None:
     with silence() as silent:
         shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
@@ -275,6 +282,7 @@ def test_drain_sends_the_others_and_then_waits_for_it(well: ClassServer, shops: 
         assert statuses(shop, "bad") == {"sent": 1}
 
 
+@pytest.mark.long
 def test_where_there_can_be_no_thread_it_is_waited_for_in_its_place(
     well: ClassServer, shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:

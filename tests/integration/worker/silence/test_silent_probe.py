@@ -75,6 +75,7 @@ def test_a_larger_email_that_is_taken_ends_no_silence(shops: Shops) -> None:
     assert (row.state, row.cause) == (BreakerState.SUSPECTED, Cause.SILENCE)
 
 
+@pytest.mark.long
 def test_an_alert_of_a_lack_beside_a_silence_ends_and_the_silence_stays(shops: Shops) -> None:
     with ClassServer() as one:
         one.refuses = lambda _: False

@@ -178,6 +178,7 @@ def test_a_server_that_takes_its_time_with_each_email_takes_them_all(
         assert set(one.copies.values()) == {1}
 
 
+@pytest.mark.long
 def test_a_server_that_says_nothing_to_anybody_is_left_for_the_next_one(shops: Shops) -> None:
     with SilentServer(Phase.MAIL) as first, ClassServer() as second:
         first.refuses = lambda _: True
@@ -192,6 +193,7 @@ def test_a_server_that_says_nothing_to_anybody_is_left_for_the_next_one(shops: S
         assert set(second.copies.values()) == {1}
 
 
+@pytest.mark.long
 def test_what_is_like_an_email_that_got_no_reply_comes_last_also_when_others_were_judged(
     shops: Shops,
 ) -> None:
