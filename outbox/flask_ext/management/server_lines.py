@@ -131,7 +131,7 @@ def contents_line(one: RefusedContents) -> str:
         told += f", {_number(one.waiting, MOST_COUNTED, ' waits', ' wait')}"
     ours = f"--status failed --server {one.server} --phase dot --reply '{reply}'"
     look = f"{_MEND}: flask outbox list {ours if one.failed else '--status pending'}"
-    again = f"; then send them again: flask outbox job start retry {ours}" if one.failed else ""
+    again = f"; then retry them: flask outbox job start retry {ours}" if one.failed else ""
     return printable(
         f"server {one.server} refuses emails for their contents ({reply}): {told}"
         f" ({_WAITS if one.is_halted else _FAILS}; {look}{again})"

@@ -143,7 +143,6 @@ def test_a_lease_that_was_locked_is_asked_for_patiently_again(shop: Shop, use: s
     assert shop.database.avoided == {}
 
 
-@pytest.mark.long
 def test_a_batch_whose_lease_is_locked_takes_no_connection_of_a_capped_server(shop: Shop) -> None:
     shop.enqueue()
     token, caps = shop.started().token, {"a": 1}
@@ -177,7 +176,6 @@ def test_a_renewal_of_the_same_process_leaves_no_lease_behind(
     assert shop.count(shop.tables.lease) == 0
 
 
-@pytest.mark.long
 def test_a_batch_whose_lease_is_locked_at_its_end_ends_and_is_rescued_without_harm(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 import pytest
 
 from outbox.domain.delivery.breaker_timing import Cause
@@ -54,6 +57,17 @@ def test_many_that_failed_for_their_contents_are_told_everywhere(shop: Shop) -> 
     assert found == [{**told, "is_halted": False}]
     checked = shop.app.test_cli_runner().invoke(args=["outbox", "check", "--json"])
     assert line in {one["text"] for one in parsed(checked) if one["code"] == "refused-contents"}
+
+
+def test_the_commands_that_are_told_find_and_retry_these_emails(shop: Shop) -> None:
+    refuse(shop, NEEDED)
+    refuse(shop, 1, phase=Phase.RCPT)
+    line = runner(shop)("problems").output.splitlines()[0]
+    look, again = re.findall(r"flask outbox ((?:list|job start retry) [^;)]*)", line)
+    assert len(runner(shop)(*shlex.split(look)).output.splitlines()) == NEEDED
+    assert again.startswith("job start retry ")
+    assert "then retry them: " in line
+    assert f"{NEEDED} emails" in runner(shop)(*shlex.split(again), "--dry-run").output
 
 
 @pytest.mark.long

@@ -109,7 +109,6 @@ def test_an_email_whose_server_halts_goes_over_the_next_in_the_same_attempt(
     assert shop.rows(shop.tables.breaker)[0].alert == (where == "AUTH")
 
 
-@pytest.mark.long
 def test_an_email_of_which_half_was_read_goes_over_the_next_server_whole(
     shops: Shops, catcher: Catcher
 ) -> None:
@@ -240,7 +239,6 @@ def test_with_both_down_all_is_given_back_and_nothing_claimed_until_a_probe_is_d
     assert copies(catcher, spare) == dict.fromkeys(copies(spare), 1)
 
 
-@pytest.mark.long
 def test_a_dead_prober_holds_up_neither_the_probe_nor_the_emails(
     both: Shop, catcher: Catcher, spare: Catcher
 ) -> None:

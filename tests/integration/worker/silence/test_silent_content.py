@@ -98,7 +98,6 @@ def test_the_late_reply_says_what_becomes_of_the_email(
         assert not shop.rows(shop.tables.lease)
 
 
-@pytest.mark.long
 def test_the_emails_behind_it_go_over_the_same_server_which_is_not_halted(shops: Shops) -> None:
     """One email alone is slow, as where a filter looks at it for long."""
     with silence() as one:
@@ -248,7 +247,6 @@ def test_no_rescue_takes_it_for_lost_while_it_is_waited_for(
             until(shop, "bad", {"sent": 1})
 
 
-@pytest.mark.long
 def test_a_process_ends_only_when_it_has_the_reply(well: ClassServer, shops: Shops) -> None:
     with silence() as silent:
         shop = shops.open(**two_routes(silent, well), OUTBOX_SLOTS=1)
