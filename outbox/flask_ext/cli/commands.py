@@ -29,7 +29,7 @@ from .bulk_commands import cancel, purge, resolve, retry
 from .check import check
 from .figures import backlog, figures, metrics
 from .find_commands import index, list_, problems
-from .health import health, watch
+from .health import health
 from .jobs import job, jobs
 from .message_commands import send_again, source
 from .printing.email_lines import email_lines
@@ -50,6 +50,7 @@ from .shell import (
     text,
     with_patience,
 )
+from .watch import watch
 from .workers import workers
 
 commands = CommandGroup("outbox", help="See, send and correct the emails of the outbox.")

@@ -74,6 +74,42 @@ Watching.watch_again = stands_still
 """As beside a database that does not answer."""
 
 
+AT_THE_LOCK = """
+import signal
+import subprocess
+import threading
+
+
+class Lock:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def acquire(self, *options):
+        is_taken = self.lock.acquire(*options)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return is_taken
+
+    def release(self):
+        self.lock.release()
+
+    def __enter__(self):
+        return self.lock.__enter__()
+
+    def __exit__(self, *error):
+        self.lock.release()
+
+
+class Popen(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._waitpid_lock = Lock()
+
+
+subprocess.Popen = Popen
+"""
+"""The signal comes where `subprocess` has its lock, and is not yet in the block that frees it."""
+
+
 def environment(shops: Shops) -> dict[str, str]:
     return {**os.environ, "DATABASE_URL": shops.url, "PYTHONPATH": str(ROOT)}
 
@@ -103,6 +139,15 @@ def test_a_further_signal_ends_what_stands_still(shops: Shops, tmp_path: Path) -
 
     wait_until(has_ended, PATIENCE, "the process to end", pause=0.1)
     assert process.returncode == -signal.SIGTERM
+
+
+def test_if_it_is_ended_where_subprocess_has_taken_its_lock_it_ends(
+    shops: Shops, tmp_path: Path
+) -> None:
+    shops.open().enqueue()
+    process = started(shops, tmp_path, APP + AT_THE_LOCK, "--", "sleep", "60")
+    wait_until(lambda: process.poll() is not None, PATIENCE / 2, "watch to end")
+    assert process.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
