@@ -15,7 +15,7 @@ from tests.integration.instance.copies import copy_postgresql
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.databases.postgres import Postgres
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.claims import claim_batch
+from tests.support.shop.steps.claims import claim_batch
 from tests.support.system.app import outbox
 from tests.support.system.system import DEADLINE, System, running
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ from outbox.domain.priority import Priority
 from outbox.store.control import beat
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.claims import claim_batch
+from tests.support.shop.steps.claims import claim_batch
 from tests.support.system.app import Order, db, outbox
 from tests.support.system.system import SLOTS, WINDOW, System, running
 from tests.support.waiting import wait_until

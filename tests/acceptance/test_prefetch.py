@@ -7,7 +7,7 @@ import pytest
 from outbox.domain.priority import Priority
 from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.claims import claim_batch
+from tests.support.shop.steps.claims import claim_batch
 from tests.support.system.system import WINDOW, running
 from tests.support.waiting import wait_until
 

@@ -25,7 +25,7 @@ from tests.support.servers.brokers.broker import Broker
 from tests.support.servers.celery_process import CeleryProcess
 from tests.support.servers.delay import Delay
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.claims import claim_batch
+from tests.support.shop.steps.claims import claim_batch
 from tests.support.system.system import DEADLINE, ROOT, SLOTS, WINDOW, System, running
 from tests.support.waiting import wait_until
 

@@ -14,7 +14,7 @@ from benchmarks.measure import rate
 from benchmarks.ours import Ours
 from benchmarks.results import Row, Series, at_least, at_most
 from outbox.worker.purge import purge_all
-from tests.support.shop.many import Reading, finish
+from tests.support.shop.steps.many import Reading, finish
 
 EMAILS = 20_000
 FINISHED = 1_000_000

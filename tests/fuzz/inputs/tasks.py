@@ -29,7 +29,7 @@ from tests.fuzz.worker import ECHO
 from tests.support.garbled import Forged
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.celery_process import CeleryProcess
-from tests.support.shop.claims import claim_batch
+from tests.support.shop.steps.claims import claim_batch
 from tests.support.system.app import create_app, db, outbox
 from tests.support.waiting import wait_until
 

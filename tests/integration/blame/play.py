@@ -30,8 +30,8 @@ from tests.integration.blame.server import (
 from tests.integration.blame.simulation import Simulation
 from tests.support.servers.smtp.scripted import Step
 from tests.support.servers.smtp.stateful import hang_up
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops, addresses, newsletter
+from tests.support.shop.steps.motion import server
 
 LATEST = 60.0
 """Simulated seconds that a good email may wait."""

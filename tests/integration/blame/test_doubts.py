@@ -11,8 +11,8 @@ from outbox.worker.batch.send_batch import send_batch
 from tests.integration.blame.server import ClassServer, Habit, Seen, time_out
 from tests.integration.worker.silence.test_silent_server import SILENT, write
 from tests.support.servers.smtp.scripted import Step, reset
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import server
 
 pytestmark = [
     pytest.mark.one_database("postgresql"),

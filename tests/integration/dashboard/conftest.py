@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.integration.dashboard.desk import Desk
 from tests.support.shop.shop import Shops
-
-from .desk import Desk
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from flask import Response
 from outbox.dashboard import Role
 from outbox.dashboard.messages import content
 from outbox.flask_ext.previews import inline_images
+from tests.integration.dashboard.desk import HOSTILE, HTML, PIXEL, Desk, whole
 from tests.support.shop.shop import addresses, message, newsletter
-
-from .desk import HOSTILE, HTML, PIXEL, Desk, whole
 
 pytestmark = pytest.mark.one_database("sqlite")
 

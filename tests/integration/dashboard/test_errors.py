@@ -6,8 +6,7 @@ import pytest
 
 from outbox.store.queries import id_steps
 from tests.integration.dashboard import scene
-
-from .desk import Desk
+from tests.integration.dashboard.desk import Desk
 
 pytestmark = pytest.mark.one_database("sqlite")
 

@@ -13,10 +13,9 @@ from outbox import Status
 from outbox.dashboard import Role
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
+from tests.integration.dashboard.desk import HOSTILE, PIXEL, Desk, whole
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shops, entry, message
-
-from .desk import HOSTILE, PIXEL, Desk, whole
 
 pytestmark = pytest.mark.one_database("sqlite")
 

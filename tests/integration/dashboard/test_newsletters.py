@@ -14,12 +14,11 @@ from outbox.flask_ext.management import corrections
 from outbox.flask_ext.management.newsletters import reports
 from outbox.store.queries import id_steps
 from outbox.store.records import Depth
+from tests.integration.dashboard.desk import HOSTILE, Desk
+from tests.integration.dashboard.scene import doubt, ended, send
 from tests.integration.store.jobs.work import end
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import message
-
-from .desk import HOSTILE, Desk
-from .scene import doubt, ended, send
 
 pytestmark = pytest.mark.one_database("sqlite")
 

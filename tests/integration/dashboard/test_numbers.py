@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .desk import Desk, whole
+from tests.integration.dashboard.desk import Desk, whole
 
 pytestmark = pytest.mark.each_database
 

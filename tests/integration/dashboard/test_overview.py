@@ -14,13 +14,12 @@ from outbox import Status
 from outbox.dashboard.site.formats import bounded, span
 from outbox.worker.broker.queues import QUEUES
 from outbox.worker.drain import drain
+from tests.integration.dashboard import scene
+from tests.integration.dashboard.desk import Desk
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.encryption import keys
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import LEASE, Shops, message
-
-from . import scene
-from .desk import Desk
 
 pytestmark = pytest.mark.databases("sqlite", "postgresql")
 

@@ -13,12 +13,11 @@ import pytest
 from outbox import Status
 from outbox.dashboard.messages import listing
 from outbox.dashboard.messages.search_form import LONGEST
+from tests.integration.dashboard.acts.test_jobs import FAILED, plan_in
+from tests.integration.dashboard.desk import HOSTILE, Desk
 from tests.integration.store.jobs.work import written
 from tests.support.shop.shell import stuck
 from tests.support.shop.shop import Shops, message
-
-from .desk import HOSTILE, Desk
-from .test_jobs import FAILED, plan_in
 
 pytestmark = pytest.mark.databases("sqlite", "postgresql")
 

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 import pytest
 import sqlalchemy as sa
 
+from tests.integration.dashboard import scene
+from tests.integration.dashboard.desk import Desk
 from tests.integration.instance.copies import PhysicalCopy
 from tests.support.servers.databases.postgres import Postgres
 from tests.support.shop import schema
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shops, message, newsletter
-
-from . import scene
-from .desk import Desk
 
 pytestmark = pytest.mark.long
 

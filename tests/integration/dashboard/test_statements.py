@@ -8,9 +8,8 @@ import sqlalchemy as sa
 from outbox import Status
 from outbox.domain.fleet import LIVING
 from tests.integration.dashboard import scene
+from tests.integration.dashboard.desk import Desk
 from tests.integration.store.search.test_problems import FULL, refused
-
-from .desk import Desk
 
 PAGES = {
     "/": 8,  # one for nearly all; the breakers, workers, place (two), instance, jobs and figures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .desk import Desk
+from tests.integration.dashboard.desk import Desk
 
 pytestmark = pytest.mark.databases("sqlite", "postgresql")
 

@@ -19,7 +19,7 @@ from outbox.worker.drain import drain
 from outbox.worker.instance_guard import RETRY
 from outbox.worker.purge import purge_briefly
 from outbox.worker.sweep import sweep
-from tests.integration.store.queries.generic_plans import statements
+from tests.integration.store.queries.plans.generic_plans import statements
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops

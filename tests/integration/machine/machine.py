@@ -21,10 +21,10 @@ from outbox.store.transitions.window import advance, advance_in_steps, finish
 from tests.integration.machine.model import JITTER, LEASE, OPEN, UNSENT, Mail
 from tests.integration.machine.tables import Worker, committed, in_order, results
 from tests.integration.machine.transactions import FEW, KEYS, TAGS, Transactions, alone, apart
-from tests.support.shop import purged
-from tests.support.shop.claims import claim_batch
-from tests.support.shop.recount import counted, log
 from tests.support.shop.shop import WORKER
+from tests.support.shop.steps import purged
+from tests.support.shop.steps.claims import claim_batch
+from tests.support.shop.watching.recount import counted, log
 
 WINDOW = 2
 STUCK = {Status.UNKNOWN, Status.FAILED}

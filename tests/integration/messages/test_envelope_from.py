@@ -13,8 +13,8 @@ from outbox.domain.errors import ConfigurationError, InvalidMessage
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
+from tests.support.shop.steps.motion import server
 
 pytestmark = pytest.mark.one_database("sqlite")
 

@@ -10,8 +10,8 @@ from outbox.domain.fleet import BEAT, LIVING, SILENT
 from outbox.store.control import fleet
 from outbox.store.transitions.start import start
 from outbox.worker.beat_mark import note_task
-from tests.support.shop.claims import claim_batch
 from tests.support.shop.fleet import entered, row
+from tests.support.shop.steps.claims import claim_batch
 
 from .table import Table as Cases
 from .trial import Trial

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.shop.impatient import impatient_url
 from tests.support.shop.shop import Shops
+from tests.support.shop.watching.impatient import impatient_url
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion
 
 PATIENCE = 15.0
 

@@ -8,7 +8,7 @@ from sqlalchemy import event
 from outbox import Status
 from outbox.worker.process import unrecorded
 from tests.integration.store.locks import PATIENCE
-from tests.integration.store.transitions.test_rescue import judge
+from tests.integration.store.transitions.lease.test_rescue import judge
 from tests.support.shop.schema import refusing
 from tests.support.shop.shop import LEASE, Shop, Shops, addresses, sent
 from tests.support.waiting import wait_until

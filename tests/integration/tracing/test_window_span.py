@@ -21,8 +21,8 @@ from outbox.worker.batch.window_span import window_span
 from outbox.worker.drain import drain
 from outbox.worker.tracing import MOST_LINKS
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.raising import raise_when
 from tests.support.shop.shop import Shop, Shops, entry, message, sent
+from tests.support.shop.steps.raising import raise_when
 
 from .conftest import Recording
 

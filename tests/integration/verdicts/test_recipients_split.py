@@ -12,8 +12,8 @@ from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.stateful import EXTENSIONS, Answer, StatefulServer, hang_up
-from tests.support.shop.raising import raise_when
 from tests.support.shop.shop import LEASE, Shop, Shops, addresses, message
+from tests.support.shop.steps.raising import raise_when
 
 pytestmark = pytest.mark.one_database("postgresql")
 

@@ -14,7 +14,7 @@ from outbox.domain.config.settings import OnUnknown
 from outbox.store.transitions.rescue import rescue
 from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
-from tests.support.shop.claims import claim_batch
+from tests.support.shop.steps.claims import claim_batch
 from webapp.extensions import db, outbox
 
 pytestmark = pytest.mark.databases("sqlite")

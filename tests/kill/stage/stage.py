@@ -21,7 +21,7 @@ from tests.kill.stage.shop import LEASE, WINDOW, Config, Shop, build, enqueue_ba
 from tests.kill.stage.tally import Tally
 from tests.kill.stage.tracer import Kind
 from tests.support.servers.brokers.redis import RedisServer
-from tests.support.shop.recount import counted, recount
+from tests.support.shop.watching.recount import counted, recount
 from tests.support.turns import DATABASES
 
 T = TypeVar("T")

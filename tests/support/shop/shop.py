@@ -31,9 +31,9 @@ from outbox.store.transitions.start import start
 from outbox.store.transitions.window import advance
 from outbox.worker.process.retry_writes import GRACE
 from tests.support.shop import schema
-from tests.support.shop.claims import claim_batch
 from tests.support.shop.parts import Parts
 from tests.support.shop.shared_tables import SharedTables, end
+from tests.support.shop.steps.claims import claim_batch
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WORKER = "host:1"

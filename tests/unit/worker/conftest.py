@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from outbox.worker.process.nudge import Nudge
-from tests.unit.worker.nudging import Broker, Clock
+from tests.unit.worker.nudge.nudging import Broker, Clock
 
 
 @pytest.fixture

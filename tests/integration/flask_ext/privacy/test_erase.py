@@ -17,7 +17,7 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.encryption import keys
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, message, newsletter
-from tests.support.shop.traces import traces
+from tests.support.shop.watching.traces import traces
 
 pytestmark = [pytest.mark.each_database, pytest.mark.matrix]
 

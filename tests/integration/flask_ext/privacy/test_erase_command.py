@@ -7,7 +7,7 @@ import pytest
 from outbox.domain.errors import ConfigurationError
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
-from tests.support.shop.traces import traces
+from tests.support.shop.watching.traces import traces
 
 pytestmark = pytest.mark.one_database("postgresql")
 

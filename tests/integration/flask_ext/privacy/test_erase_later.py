@@ -14,11 +14,11 @@ from outbox.domain.search.digests import recipient_digest
 from outbox.store.connection.one_by_one import MOST
 from outbox.store.transitions import release
 from outbox.worker.drain import drain
-from tests.integration.store.outages.test_rows_own_errors import CODES
+from tests.integration.store.outages.rows.test_rows_own_errors import CODES
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.schema import refusing
 from tests.support.shop.shop import Shop, Shops, message, newsletter
-from tests.support.shop.traces import traces
+from tests.support.shop.watching.traces import traces
 
 pytestmark = pytest.mark.each_database
 

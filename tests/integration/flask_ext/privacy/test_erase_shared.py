@@ -11,9 +11,9 @@ from outbox.store.erasure import contents, find
 from outbox.store.queries import id_scan
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.purged import bared, removed
 from tests.support.shop.shop import Shop, Shops, message
-from tests.support.shop.traces import traces
+from tests.support.shop.steps.purged import bared, removed
+from tests.support.shop.watching.traces import traces
 
 pytestmark = pytest.mark.each_database
 

@@ -15,7 +15,7 @@ from outbox.store.erasure.find import emails_of
 from outbox.store.erasure.servers import PAGE
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, message
-from tests.support.shop.traces import traces
+from tests.support.shop.watching.traces import traces
 
 pytestmark = [pytest.mark.each_database, pytest.mark.matrix]
 

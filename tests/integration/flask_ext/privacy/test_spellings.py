@@ -13,7 +13,7 @@ from outbox.store.retention.purge import purge
 from outbox.worker.drain import drain
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, message
-from tests.support.shop.traces import traces
+from tests.support.shop.watching.traces import traces
 
 pytestmark = pytest.mark.each_database
 

@@ -11,8 +11,8 @@ from outbox.domain.scheduling.token_bucket import SLACK, Rate
 from outbox.store.control.rate_limits import seconds_until_open, take
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import swept
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import server
 
 pytestmark = pytest.mark.each_database
 

@@ -12,8 +12,8 @@ from outbox.store.queries.server_status import alerts, server_statuses
 from outbox.store.queries.sweep import server_limits
 from outbox.store.records import Claim
 from outbox.store.report_records import ServerStatus
-from tests.support.shop.motion import limits
 from tests.support.shop.shop import LEASE, Shop
+from tests.support.shop.steps.motion import limits
 
 pytestmark = pytest.mark.each_database
 

@@ -12,8 +12,8 @@ from outbox.domain.scheduling.token_bucket import MARGIN, SLACK, Rate
 from outbox.store.connection.database import Database
 from outbox.store.control import rate_limits as store
 from outbox.store.control.rate_limits import take
-from tests.support.shop.lag import lag
 from tests.support.shop.shop import Shop
+from tests.support.shop.watching.lag import lag
 
 pytestmark = pytest.mark.each_database
 

@@ -14,7 +14,7 @@ from outbox.store.control.blame import attempts, comparison, suspicion
 from outbox.store.control.blame.attempts import READ_BACK
 from outbox.worker.sweep import sweep
 from tests.integration.store.control.test_circuit_breaker import SERVER, trip
-from tests.integration.store.queries.generic_plans import Look, each, plans
+from tests.integration.store.queries.plans.generic_plans import Look, each, plans
 from tests.support.shop.shop import Shop
 
 pytestmark = pytest.mark.each_database

@@ -12,7 +12,7 @@ from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.encryption import keys
 from tests.support.shop.shop import START, Shop, Shops, message, newsletter
-from tests.support.shop.traces import traces
+from tests.support.shop.watching.traces import traces
 
 pytestmark = pytest.mark.each_database
 

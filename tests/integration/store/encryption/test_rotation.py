@@ -12,9 +12,9 @@ from outbox.domain.errors import KeyConflict
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.encryption import keys
-from tests.support.shop.purged import bared
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
+from tests.support.shop.steps.purged import bared
 
 pytestmark = pytest.mark.each_database
 

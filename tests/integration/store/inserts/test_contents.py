@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from outbox import Email
 from outbox.domain.delivery.status import FINISHED
 from outbox.store.retention.removal import remove
-from tests.support.shop import purged
 from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.steps import purged
 
 pytestmark = pytest.mark.each_database
 

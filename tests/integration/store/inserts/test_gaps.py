@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from outbox import Status
-from tests.support.shop.impatient import impatient_url
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter
+from tests.support.shop.watching.impatient import impatient_url
 
 pytestmark = pytest.mark.databases("mariadb")
 

@@ -19,9 +19,9 @@ from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.store.locks import ROUTES, SENT, UNTOUCHED, in_time, vanished
 from tests.integration.worker.batch.started import batch
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.giving_way import gives_way
-from tests.support.shop.motion import Motion, server, standing, write
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.giving_way import gives_way
+from tests.support.shop.steps.motion import Motion, server, standing, write
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 

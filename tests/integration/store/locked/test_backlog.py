@@ -18,9 +18,9 @@ from outbox.worker.drain import drain
 from outbox.worker.sweep import sweep
 from tests.integration.store.locks import in_time, no_waiting
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.giving_way import gives_way
-from tests.support.shop.motion import write
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.giving_way import gives_way
+from tests.support.shop.steps.motion import write
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 

@@ -10,8 +10,8 @@ from outbox.store.control.blame import comparison
 from outbox.store.control.blame.comparison import outsider_waits
 from tests.integration.store.locks import hold, in_time, no_waiting
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, standing
 from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.steps.motion import Motion, standing
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 

@@ -14,8 +14,8 @@ from outbox.worker.batch import todo
 from outbox.worker.batch.watch.server_watch import Watch
 from tests.integration.store.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.shop.steps.motion import Motion
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")

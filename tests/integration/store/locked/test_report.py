@@ -16,8 +16,8 @@ from sqlalchemy.exc import OperationalError
 from outbox import Status
 from tests.integration.store.locks import no_waiting
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.databases("mariadb")

@@ -29,8 +29,8 @@ from outbox.worker.sweep import NOTE_HALTED
 from tests.integration.store.leases import in_flight
 from tests.integration.store.locks import OURS, ROUTES, SENT, UNTOUCHED, in_time, vanished
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion, halted, server, standing, write
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 

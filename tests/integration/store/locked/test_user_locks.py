@@ -22,8 +22,8 @@ from outbox.store.transitions.window import finish
 from outbox.worker.sweep import sweep
 from tests.integration.store.locks import PATIENCE, hold, in_time, no_waiting, swept
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop import purged
 from tests.support.shop.shop import WORKER, Shop, Shops, addresses, entry, message, sent
+from tests.support.shop.steps import purged
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 

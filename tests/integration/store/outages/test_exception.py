@@ -17,8 +17,8 @@ from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.batch.watch.server_watch import Watch
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.stateful import StatefulServer
-from tests.support.shop.raising import raise_when
 from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.shop.steps.raising import raise_when
 
 pytestmark = pytest.mark.each_database
 

@@ -22,8 +22,8 @@ from outbox.worker.batch.watch.server_watch import Watch
 from outbox.worker.process import retry_writes, unrecorded
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.stateful import StatefulServer
-from tests.support.shop.raising import raise_when
 from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.shop.steps.raising import raise_when
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.each_database

@@ -16,7 +16,7 @@ from outbox import Status
 from outbox.store.connection.error_codes import code_of, may_be_of_a_row
 from outbox.worker.process import retry_writes
 from outbox.worker.tasks import outage_in_a_line, sweep
-from tests.integration.flask_ext.cli.test_check import with_celery
+from tests.integration.flask_ext.cli.check.test_check import with_celery
 from tests.integration.store.locks import PATIENCE, swept
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops

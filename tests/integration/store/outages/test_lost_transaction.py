@@ -21,7 +21,7 @@ from outbox.store.transitions.rescue import Rescued, rescue
 from outbox.store.transitions.window import finish
 from outbox.worker.sweep import sweep
 from tests.integration.store.purge.test_purge_run import DAY, purged, withdrawn
-from tests.integration.store.transitions.test_rescue import judge
+from tests.integration.store.transitions.lease.test_rescue import judge
 from tests.support.shop.schema import refusing
 from tests.support.shop.shop import LEASE, WORKER, Shop, addresses, sent
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from outbox.worker.tasks import outage_in_a_line, sweep
-from tests.integration.flask_ext.cli.test_check import with_celery
+from tests.integration.flask_ext.cli.check.test_check import with_celery
 from tests.support.servers.ports import free_port
 from tests.support.shop.shop import Shop
 

@@ -18,8 +18,8 @@ from outbox.store.retention.purge import purge
 from outbox.store.retention.removal import remove
 from tests.integration.store.purge.test_purge import DAY, in_status
 from tests.integration.store.transitions.test_uncharge import enqueued, judged, taken_back
-from tests.support.shop.purged import removed
 from tests.support.shop.shop import Shop, sent
+from tests.support.shop.steps.purged import removed
 
 pytestmark = pytest.mark.each_database
 

@@ -15,8 +15,8 @@ from outbox.store.retention import walk
 from outbox.store.retention.purge import purge
 from outbox.store.transitions.release import give_back
 from tests.integration.store.purge.test_purge import DAY, finished, in_status
-from tests.support.shop.purged import bared, removed
 from tests.support.shop.shop import Shop, addresses, message, newsletter, sent
+from tests.support.shop.steps.purged import bared, removed
 
 pytestmark = pytest.mark.each_database
 

@@ -17,8 +17,8 @@ from outbox.store.retention.purge import purge as chunks
 from outbox.store.schema.clock import utc
 from outbox.store.transitions.cancel import withdraw
 from outbox.store.transitions.expire import expire
-from tests.support.shop.purged import removed as purge
 from tests.support.shop.shop import Shop, addresses, message, newsletter, sent
+from tests.support.shop.steps.purged import removed as purge
 
 pytestmark = pytest.mark.each_database
 

@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 
 from outbox.store.retention import purge as module
-from tests.support.shop.many import Reading, finish
-from tests.support.shop.purged import bared, removed
 from tests.support.shop.shop import Shop
+from tests.support.shop.steps.many import Reading, finish
+from tests.support.shop.steps.purged import bared, removed
 
 pytestmark = pytest.mark.each_database
 

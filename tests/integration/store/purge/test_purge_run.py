@@ -23,9 +23,9 @@ from outbox.store.transitions import resolve
 from outbox.store.transitions.cancel import withdraw
 from tests.integration.store.locks import PATIENCE, no_waiting
 from tests.integration.store.purge.test_purge import finished, in_status
-from tests.support.shop.impatient import impatient_url
-from tests.support.shop.purged import removed
 from tests.support.shop.shop import START, Shop, Shops, addresses, message, newsletter, sent
+from tests.support.shop.steps.purged import removed
+from tests.support.shop.watching.impatient import impatient_url
 
 pytestmark = pytest.mark.each_database
 

@@ -9,9 +9,9 @@ import pytest
 from outbox.store.retention import walk
 from outbox.store.retention.stragglers import AGAIN
 from tests.integration.store.purge.test_purge_run import DAY, purged, stragglers, withdrawn
-from tests.support.shop.purged import bared
 from tests.support.shop.schema import refusing
 from tests.support.shop.shop import Shop
+from tests.support.shop.steps.purged import bared
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 

@@ -10,7 +10,7 @@ from outbox import Status
 from outbox.domain.config.settings import MOST_TRIES
 from outbox.worker.sweep import sweep
 from tests.integration.store.queries.test_lanes import swept
-from tests.integration.store.transitions.test_rescue import change
+from tests.integration.store.transitions.lease.test_rescue import change
 from tests.support.shop.shop import LEASE, Shop, Shops
 
 pytestmark = pytest.mark.each_database

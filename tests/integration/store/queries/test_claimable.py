@@ -14,9 +14,9 @@ from outbox.worker.capacity import claimable
 from outbox.worker.capacity.claimable import Mine, are_left
 from outbox.worker.together.calm import ASK_EVERY
 from tests.integration.store.queries.test_lanes import bulk, swept
-from tests.support.shop.giving_way import gives_way
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.giving_way import gives_way
+from tests.support.shop.steps.motion import server
 
 pytestmark = pytest.mark.each_database
 

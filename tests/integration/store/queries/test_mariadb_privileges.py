@@ -12,7 +12,7 @@ from outbox.store.connection.database import Database
 from outbox.store.queries.inspect_schema import lacking_privileges
 from outbox.store.schema.tables import define
 from outbox.store.schema.version import VERSION, is_mark
-from tests.integration.flask_ext.cli.test_check import with_celery
+from tests.integration.flask_ext.cli.check.test_check import with_celery
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops
 

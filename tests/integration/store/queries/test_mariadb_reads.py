@@ -25,8 +25,8 @@ from outbox.store.records import Depth
 from outbox.store.scrape import scrape
 from outbox.store.search.candidates import ById, candidates
 from outbox.store.search.id_bounds import Bounds
-from tests.support.shop.many import Reading, finish
 from tests.support.shop.shop import START, Shop, addresses, newsletter
+from tests.support.shop.steps.many import Reading, finish
 
 pytestmark = pytest.mark.databases("mariadb")
 

@@ -13,8 +13,8 @@ from outbox.store.queries.sweep.urgent_email import is_urgent_active
 from outbox.store.transitions.rescue import rescue
 from outbox.worker.capacity.claimable import are_left
 from tests.integration.store.queries.test_lanes import GMAIL, close, swept
-from tests.support.shop.giving_way import gives_way
 from tests.support.shop.shop import LEASE, START, Shop, Shops
+from tests.support.shop.steps.giving_way import gives_way
 
 pytestmark = pytest.mark.each_database
 

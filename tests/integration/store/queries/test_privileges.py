@@ -18,7 +18,7 @@ from outbox.store.connection.error_codes import code_of
 from outbox.store.postgresql.copy import reserve
 from outbox.store.queries.inspect_schema import lacking_privileges
 from outbox.store.schema.tables import define
-from tests.integration.flask_ext.cli.test_check import with_celery
+from tests.integration.flask_ext.cli.check.test_check import with_celery
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shops
 

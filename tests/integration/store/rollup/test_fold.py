@@ -16,8 +16,8 @@ from outbox.store.rollup import fold as folding
 from outbox.store.rollup.fold import EVERY, fold
 from outbox.worker.fold import IDLE_EVERY, fold_tallies
 from outbox.worker.tasks import sweep_and_send
-from tests.support.shop.recount import counted
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.watching.recount import counted
 
 pytestmark = pytest.mark.each_database
 

@@ -17,8 +17,8 @@ from outbox.domain.figures.histogram import BOUNDS
 from outbox.store.records import EmailResult, WriteResult
 from outbox.store.transitions.uncharge import uncharge
 from outbox.store.transitions.window import advance, advance_in_steps
-from tests.support.shop.recount import Counts, counted, recount
 from tests.support.shop.shop import WORKER, Shop, entry, sent
+from tests.support.shop.watching.recount import Counts, counted, recount
 
 pytestmark = pytest.mark.each_database
 

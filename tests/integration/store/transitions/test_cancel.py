@@ -16,8 +16,8 @@ from outbox.store.transitions.cancel import withdraw
 from outbox.store.transitions.resolve import resolve
 from outbox.store.transitions.retry import retry
 from outbox.store.transitions.window import finish
-from tests.support.shop import many
 from tests.support.shop.shop import WORKER, Shop, Shops, addresses, entry, message, newsletter, sent
+from tests.support.shop.steps import many
 
 pytestmark = pytest.mark.each_database
 

@@ -19,8 +19,8 @@ from outbox.store.queries.sweep import server_limits
 from outbox.store.queries.sweep.sweep_snapshot import Snapshot, read_snapshot
 from outbox.store.transitions.claim import claim
 from outbox.worker.sweep import sweep
-from tests.support.shop.claims import claim_batch
 from tests.support.shop.shop import LEASE, START, Shop, addresses, newsletter
+from tests.support.shop.steps.claims import claim_batch
 
 pytestmark = [pytest.mark.each_database, pytest.mark.each_driver]
 

@@ -22,7 +22,7 @@ from outbox.store.control import beat, fleet, health_mark
 from outbox.store.control.beat import TASK_EVERY, Told
 from outbox.store.control.counter import BEAT, HEALTH, TASK
 from outbox.store.control.fleet import Living
-from tests.integration.store.queries.generic_plans import statements
+from tests.integration.store.queries.plans.generic_plans import statements
 from tests.integration.twins import NOW, Twins, at, examples
 from tests.support.shop.fleet import row
 

@@ -16,8 +16,8 @@ from outbox.store.control import circuit_breaker
 from outbox.store.queries.server_status import server_statuses
 from outbox.store.queries.sweep import server_limits
 from tests.integration.twins import at, open_twins
-from tests.support.shop.motion import limits
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import limits
 
 pytestmark = pytest.mark.databases("postgresql")
 

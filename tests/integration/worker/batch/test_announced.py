@@ -13,8 +13,8 @@ from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import Step
 from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
-from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.shop import Shop, Shops, addresses, newsletter
+from tests.support.shop.steps.motion import Motion, attempts, server, standing, write
 
 pytestmark = pytest.mark.one_database("sqlite")
 

@@ -14,8 +14,8 @@ from outbox.store.control import lease
 from outbox.worker import tracing
 from tests.integration.store.locks import PATIENCE, hold, in_time, lock_lease, vanished
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops, addresses, sent
+from tests.support.shop.steps.motion import Motion
 
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
 

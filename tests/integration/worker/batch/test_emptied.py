@@ -15,8 +15,8 @@ from outbox.worker.batch.batch_end import BatchEnd
 from outbox.worker.batch.next_window import NextWindow
 from outbox.worker.batch.send_batch import send_batch
 from tests.support.servers.smtp.stateful import StatefulServer
-from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.shop.steps.motion import Motion
 
 pytestmark = pytest.mark.each_database
 

@@ -16,8 +16,8 @@ from outbox.store.queries.sweep import preemption
 from outbox.worker.process import shutdown
 from outbox.worker.together.calm import ASK_EVERY
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, server, standing, write
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion, server, standing, write
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.one_database("sqlite")

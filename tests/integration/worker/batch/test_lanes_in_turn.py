@@ -12,9 +12,9 @@ from outbox.worker.batch.throttle import LOST, PATIENCE, Throttle
 from outbox.worker.drain import drain
 from tests.integration.store.queries.test_lanes import bulk, swept
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, server
-from tests.support.shop.pauses import stand_still
 from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.steps.motion import Motion, server
+from tests.support.shop.steps.pauses import stand_still
 
 pytestmark = pytest.mark.each_database
 

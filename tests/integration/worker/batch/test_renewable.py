@@ -11,8 +11,8 @@ from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from outbox.worker.process import renewable
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion
 from tests.support.shop.shop import Shop, addresses
+from tests.support.shop.steps.motion import Motion
 
 pytestmark = pytest.mark.each_database
 

@@ -19,10 +19,10 @@ from outbox.worker.process import shutdown
 from outbox.worker.sweep import sweep
 from outbox.worker.together.calm import ASK_EVERY
 from tests.integration.worker.batch.started import batch, statements
-from tests.support.shop.claims import claim_batch
-from tests.support.shop.lag import lag
-from tests.support.shop.pauses import Pauses, Together, stand_still
 from tests.support.shop.shop import LEASE, Shop, Shops, addresses, newsletter
+from tests.support.shop.steps.claims import claim_batch
+from tests.support.shop.steps.pauses import Pauses, Together, stand_still
+from tests.support.shop.watching.lag import lag
 
 pytestmark = pytest.mark.one_database("mariadb")
 

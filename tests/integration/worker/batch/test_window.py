@@ -21,8 +21,8 @@ from tests.support.servers.smtp.catcher import Catcher, CaughtMail
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import GREET, HELLO, ScriptedServer, serve
 from tests.support.servers.smtp.stateful import Says, StatefulServer
-from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.shop import Shop, Shops, addresses, message
+from tests.support.shop.steps.motion import Motion, attempts, server, standing, write
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.one_database("mariadb")

@@ -19,7 +19,7 @@ from sqlalchemy import event
 
 from outbox.worker import forks
 from outbox.worker.fleet.presence import Presence
-from tests.integration.worker.process.test_presence import Member, the_row
+from tests.integration.worker.process.life.test_presence import Member, the_row
 from tests.support.shop.shop import Shop
 
 pytestmark = pytest.mark.databases("sqlite")

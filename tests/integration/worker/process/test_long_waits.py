@@ -13,7 +13,7 @@ from outbox.worker.fleet.long_waits import LongWaits
 from outbox.worker.fleet.presence import Presence
 from tests.integration.lost_replica import PATIENCE, primary
 from tests.integration.table_locks import awaited, locked
-from tests.integration.worker.process.test_presence import EVERY, Member, has_row
+from tests.integration.worker.process.life.test_presence import EVERY, Member, has_row
 from tests.support.shop.shop import Shop
 from tests.support.waiting import wait_until
 

@@ -11,9 +11,9 @@ from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.drain import drain
 from outbox.worker.tasks import sweep_and_send
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion
 from tests.support.shop.shell import parsed, runner
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion
 
 LINE = "MAIL_SUPPRESS_SEND is on (TESTING turns it on by default): nothing is sent, and emails wait"
 SUPPRESSED: list[dict[str, Any]] = [{"TESTING": True}, {"MAIL_SUPPRESS_SEND": True}]

@@ -7,8 +7,8 @@ import pytest
 from outbox import Priority
 from outbox.worker.tasks import sweep_and_send
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import standing, write
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import standing, write
 
 pytestmark = pytest.mark.one_database("mariadb")
 

@@ -20,8 +20,8 @@ from outbox.worker.sweep import sweep
 from tests.integration.store.leases import in_flight
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.stateful import StatefulServer
-from tests.support.shop.motion import HOT, Motion, attempts, server, standing, write
 from tests.support.shop.shop import LEASE, WORKER, Shop, Shops
+from tests.support.shop.steps.motion import HOT, Motion, attempts, server, standing, write
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.one_database("mariadb")

@@ -24,8 +24,8 @@ from tests.integration.worker.servers.test_failover import UNTOUCHED, pair, spar
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import PATIENCE, ScriptedServer, close, serve
-from tests.support.shop.motion import Motion, attempts, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops, entry
+from tests.support.shop.steps.motion import Motion, attempts, halted, server, standing, write
 from tests.support.waiting import wait_until
 
 __all__ = ["spare"]

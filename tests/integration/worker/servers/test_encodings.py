@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from outbox import Priority
 from tests.support.servers.smtp.stateful import Answer, StatefulServer
-from tests.support.shop.motion import Motion, standing
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion, standing
 
 pytestmark = pytest.mark.databases("postgresql")
 

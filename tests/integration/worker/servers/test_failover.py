@@ -27,8 +27,8 @@ from tests.support.servers.smtp.scripted import (
     say,
 )
 from tests.support.servers.smtp.stateful import EXTENSIONS, Answer, StatefulServer, hang_up
-from tests.support.shop.motion import Motion, attempts, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops, addresses, message
+from tests.support.shop.steps.motion import Motion, attempts, halted, server, standing, write
 
 pytestmark = pytest.mark.one_database("sqlite")
 

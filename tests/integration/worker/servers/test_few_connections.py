@@ -15,8 +15,8 @@ from outbox.worker.batch.send_batch import send_batch
 from tests.integration.worker.servers.test_cut_off import wait
 from tests.support.servers.smtp.dialogue import Dialogue, HangupError
 from tests.support.servers.smtp.scripted import EXTENSIONS, PATIENCE, ScriptedServer, expect
-from tests.support.shop.motion import Motion, halted, server, standing, write
 from tests.support.shop.shop import Shops
+from tests.support.shop.steps.motion import Motion, halted, server, standing, write
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.one_database("postgresql")

@@ -15,9 +15,9 @@ from outbox.worker.batch.batch_end import BatchReport
 from outbox.worker.batch.send_batch import send_batch
 from outbox.worker.sweep import sweep
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, limits, server, standing, write
-from tests.support.shop.pauses import stand_still
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion, limits, server, standing, write
+from tests.support.shop.steps.pauses import stand_still
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.one_database("postgresql")

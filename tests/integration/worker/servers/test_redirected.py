@@ -8,8 +8,8 @@ from outbox.store.control.suppression import suppress
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.scripted import AT_RCPT, ScriptedServer, close, expect
 from tests.support.servers.smtp.stateful import EXTENSIONS, StatefulServer
-from tests.support.shop.motion import Motion, halted, server, standing, write
 from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.steps.motion import Motion, halted, server, standing, write
 
 pytestmark = pytest.mark.one_database("mariadb")
 

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.steps.motion import Motion, attempts, server, standing, write
 
 pytestmark = pytest.mark.one_database("postgresql")
 

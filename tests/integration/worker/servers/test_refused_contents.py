@@ -9,8 +9,8 @@ import pytest
 from outbox import Priority
 from outbox.store.control.blame.comparison import OTHERS
 from tests.support.servers.smtp.catcher import Catcher, CaughtMail
-from tests.support.shop.motion import Motion, standing
 from tests.support.shop.shop import Shop, Shops, message, newsletter
+from tests.support.shop.steps.motion import Motion, standing
 
 pytestmark = pytest.mark.one_database("postgresql")
 

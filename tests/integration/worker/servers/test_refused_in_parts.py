@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support.servers.smtp.sessions import PLAIN, SessionServer
-from tests.support.shop.motion import Motion, halted, server
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion, halted, server
 
 pytestmark = pytest.mark.one_database("sqlite")
 

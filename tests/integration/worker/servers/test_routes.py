@@ -11,8 +11,8 @@ import pytest
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.store.control import circuit_breaker
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, attempts, server, standing, write
 from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.steps.motion import Motion, attempts, server, standing, write
 
 pytestmark = pytest.mark.one_database("sqlite")
 

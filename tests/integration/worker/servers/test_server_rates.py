@@ -18,9 +18,9 @@ from outbox.worker.batch import sending
 from outbox.worker.batch.throttle import Throttle
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import Motion, attempts, server, standing, write
-from tests.support.shop.pauses import Pauses
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import Motion, attempts, server, standing, write
+from tests.support.shop.steps.pauses import Pauses
 
 pytestmark = pytest.mark.one_database("postgresql")
 

@@ -17,8 +17,8 @@ from outbox.store.control import circuit_breaker
 from outbox.worker.drain import drain
 from tests.support.servers.smtp.client import envelope, lease_held
 from tests.support.servers.smtp.sessions import PIPELINING, PLAIN, SessionServer, Talk, more_than
-from tests.support.shop.motion import Motion, attempts, halted, standing
 from tests.support.shop.shop import Shop, Shops, message
+from tests.support.shop.steps.motion import Motion, attempts, halted, standing
 
 pytestmark = pytest.mark.one_database("sqlite")
 

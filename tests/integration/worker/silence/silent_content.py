@@ -14,8 +14,8 @@ from tests.integration.blame.server import ClassServer, Habit
 from tests.integration.worker.silence.test_silent_server import DEADLINE, until
 from tests.support.servers.smtp.dialogue import Dialogue, HangupError
 from tests.support.servers.smtp.scripted import ScriptedServer
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, newsletter
+from tests.support.shop.steps.motion import server
 from tests.support.waiting import wait_until
 
 LEASE = 1.0

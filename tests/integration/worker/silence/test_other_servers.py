@@ -39,8 +39,8 @@ from tests.integration.worker.silence.test_silent_server import (
 )
 from tests.support.servers.smtp.dialogue import Dialogue, HangupError
 from tests.support.servers.smtp.scripted import ScriptedServer
-from tests.support.shop.motion import attempts, halted, server
 from tests.support.shop.shop import Shop, Shops
+from tests.support.shop.steps.motion import attempts, halted, server
 from tests.support.waiting import wait_until
 
 pytestmark = [

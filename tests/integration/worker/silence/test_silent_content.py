@@ -33,8 +33,8 @@ from tests.integration.worker.silence.test_silent_server import (
     until,
     workers,
 )
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shops
+from tests.support.shop.steps.motion import server
 from tests.support.waiting import wait_until
 
 pytestmark = [

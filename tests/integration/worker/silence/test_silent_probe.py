@@ -31,8 +31,8 @@ from tests.integration.worker.silence.test_silent_server import (
 )
 from tests.support.servers.smtp.dialogue import Dialogue
 from tests.support.servers.smtp.scripted import ScriptedServer
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shops, message, sent
+from tests.support.shop.steps.motion import server
 from tests.support.waiting import wait_until
 
 pytestmark = [

@@ -27,8 +27,8 @@ from outbox.worker.batch.watch.server_watch import Watch
 from outbox.worker.sweep import sweep
 from tests.integration.blame.server import ClassServer, Habit, Seen
 from tests.support.servers.smtp.dialogue import Dialogue, HangupError
-from tests.support.shop.motion import server
 from tests.support.shop.shop import Shop, Shops, addresses, message, newsletter, sent
+from tests.support.shop.steps.motion import server
 from tests.support.waiting import wait_until
 
 pytestmark = [

@@ -10,7 +10,7 @@ from outbox import Priority, Status
 from tests.integration.worker.silence.silent_content import silence
 from tests.support.servers.brokers.redis import RedisServer
 from tests.support.servers.smtp.catcher import Catcher
-from tests.support.shop.motion import server
+from tests.support.shop.steps.motion import server
 from tests.support.system.app import db, outbox
 from tests.support.system.system import System, running
 from tests.support.waiting import wait_until
