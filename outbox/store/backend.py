@@ -32,7 +32,7 @@ from .postgresql import waiting as postgresql_waiting
 from .postgresql.catalog import commit_waits, privileges, table_locks
 from .postgresql.pages import newsletters
 from .postgresql.pages import problems as postgresql_problems
-from .postgresql.telling import local_commit, marks, turned_mark
+from .postgresql.telling import local_commit, marks
 from .sqlite import file, last_id
 from .sqlite import lane_keys as sqlite_lane_keys
 from .sqlite import sums as sqlite_sums
@@ -46,7 +46,6 @@ _POSTGRESQL = Backend(
     claim_whole=claim.claim_whole,
     renew_mark=marks.renew,
     renew_worker=marks.renew_worker,
-    turn_mark=turned_mark.turn,
     commit_locally=local_commit.commit_locally,
     fold=postgresql_sums.fold,
     waiting=postgresql_waiting.emails,

@@ -140,13 +140,6 @@ RenewMark = Callable[[Database, str, float], int | None]
 """Takes a mark's name, and the seconds for which it counts as new: see `beat.renew_in_steps`."""
 
 
-class TurnMark(Protocol):
-    """Turns the mark of health; see `health_mark.turn_in_steps`."""
-
-    def __call__(self, database: Database, name: str, *, healthy: bool, patience: float) -> bool:
-        """Return whether that turned it; wait for a locked one for so many seconds."""
-
-
 RenewWorker = Callable[
     [Database, UUID, Mapping[str, Any], Sequence[tuple[str, float, int]], float],
     Sequence[Row[Any]],
@@ -180,7 +173,6 @@ class Backend:
     claim_whole: ClaimWhole | None = None
     renew_mark: RenewMark | None = None
     renew_worker: RenewWorker | None = None
-    turn_mark: TurnMark | None = None
     commit_locally: Callable[[Connection], None] | None = None  # what only tells
     fold: Fold | None = None
     add_to_sums: AddToSums | None = None

@@ -8,14 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import UpdateBase
 
-from ...domain.errors import RowsLocked
-from ..backend import backend_of
-from ..bounded_waits import SECONDS, bounded_waits
+from ..bounded_waits import bounded_waits, run_locally
 from ..connection.database import Database
-from ..connection.error_codes import is_lock_timeout
 from ..schema.clock import utc
 from .counter import HEALTH
 
@@ -27,22 +24,9 @@ def turn(database: Database, *, healthy: bool) -> bool:
 
     Whoever watches is to be told soon, whatever holds others up. So it waits for a locked mark as
     long as a person does, and then raises RowsLocked. Its commit waits for no synchronous replica.
-    """
-    own = backend_of(database.dialect).turn_mark
-    if own is None:
-        return turn_in_steps(database, healthy=healthy)
-    try:
-        return own(database, HEALTH, healthy=healthy, patience=SECONDS)
-    except DBAPIError as error:
-        if is_lock_timeout(error):
-            raise RowsLocked from error
-        raise
 
-
-def turn_in_steps(database: Database, *, healthy: bool) -> bool:
-    """Do as `turn` does, on any database.
-
-    Each statement is committed by itself: nobody waits for a watcher that vanished before a commit.
+    The limit is a statement of its own: PostgreSQL locks a statement's tables before it runs any of
+    it, so a limit that the same statement set would come too late for a locked table.
     """
     table = database.tables.counter
     value = _HEALTHY if healthy else _seconds(database)
@@ -61,7 +45,7 @@ def _alone(database: Database, statement: UpdateBase) -> bool:
             return connection.execute(statement).rowcount != 0  # an INSERT may have none
 
     try:
-        return database.run_each(work)
+        return run_locally(database, work)
     except IntegrityError:  # another watcher inserted it first
         return False
 

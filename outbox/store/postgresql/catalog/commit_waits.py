@@ -33,5 +33,6 @@ def lines(connection: Connection, least: float) -> list[str]:
     return [
         "commits wait for a synchronous replica (synchronous_standby_names ="
         f" {found.names}): {told} waited for {found.seconds} s{' at most' * many}:"
-        " start the replica, or take it out of synchronous_standby_names and reload"
+        " start the replica, or take it out of synchronous_standby_names and reload;"
+        " but if it was promoted, stop this server: else emails go twice"
     ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import pytest
 import sqlalchemy as sa
@@ -13,10 +14,20 @@ from flask import Flask
 from outbox import RowsLocked, outbox_health_changed
 from outbox.store.control.counter import HEALTH
 from outbox.store.control.health_mark import turn
+from tests.integration.table_locks import locked
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop
 
+Result = TypeVar("Result")
+PATIENCE = 60.0
+
 pytestmark = pytest.mark.databases("postgresql", "mariadb")
+
+
+def in_time(work: Callable[[], Result]) -> Result:
+    """Do it in a thread of its own: where it waited without end, the test fails."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(PATIENCE)
 
 
 @contextmanager
@@ -83,3 +94,13 @@ def test_nobody_waits_for_long_for_the_first_mark_of_another_one(shop: Shop) -> 
         with pytest.raises(RowsLocked):
             turn(shop.database, healthy=False)
     assert turn(shop.database, healthy=False)
+
+
+@pytest.mark.one_database("postgresql")
+def test_a_locked_table_is_waited_for_no_longer_than_a_locked_row(late: Shop) -> None:
+    with locked(late, table="outbox_counter"):
+        told = in_time(late.outbox.watch)
+        assert told is not None
+        with pytest.raises(RowsLocked):
+            in_time(lambda: late.outbox.watch_again(told))
+    assert late.outbox.watch() is not None

@@ -16,7 +16,10 @@ from tests.support.shop.shop import Shop
 pytestmark = pytest.mark.databases("postgresql")
 
 PATIENCE = 60.0
-REMEDY = "start the replica, or take it out of synchronous_standby_names and reload"
+REMEDY = (
+    "start the replica, or take it out of synchronous_standby_names and reload;"
+    " but if it was promoted, stop this server: else emails go twice"
+)
 Result = TypeVar("Result")
 
 

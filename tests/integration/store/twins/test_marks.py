@@ -18,9 +18,9 @@ from sqlalchemy import select
 from outbox.domain.fleet import LIVING, ProcessId
 from outbox.store.backend import backend_of
 from outbox.store.connection.database import Database
-from outbox.store.control import beat, fleet, health_mark
+from outbox.store.control import beat, fleet
 from outbox.store.control.beat import TASK_EVERY, Told
-from outbox.store.control.counter import BEAT, HEALTH, TASK
+from outbox.store.control.counter import BEAT, TASK
 from outbox.store.control.fleet import Living
 from tests.integration.store.queries.plans.generic_plans import statements
 from tests.integration.twins import NOW, Twins, at, examples
@@ -113,15 +113,3 @@ def test_a_locked_mark_keeps_no_row_from_its_renewal(twins: Twins) -> None:
         assert renewed(twins.shop.database, [(TASK, 0.0, EVERY)])
     assert twins.shop.rows(twins.shop.tables.worker)[0].seen_at == NOW
     assert twins.shop.rows(counter)[0].value == 0
-
-
-@pytest.mark.parametrize("healthy", [True, False])
-@pytest.mark.parametrize("before", [None, 0, 17])
-def test_the_mark_of_health_turns_alike(twins: Twins, healthy: bool, before: int | None) -> None:
-    assert backend_of(twins.shop.database.dialect).turn_mark is not None
-    assert backend_of(twins.portable.dialect).turn_mark is None
-    mark = [] if before is None else [{"name": HEALTH, "value": before}]
-    both = twins.both(partial(health_mark.turn, healthy=healthy), counter=mark)
-    (own, own_rows), (other, other_rows) = both
-    assert own == other == (bool(before) if healthy else not before)
-    assert own_rows["counter"] == other_rows["counter"]
