@@ -65,9 +65,13 @@ class Twins:
 
     def fill(self, **rows: Sequence[Mapping[str, Any]]) -> None:
         """Empty the tables, and write these rows, by their tables."""
+        self._fill(_USED, rows)
+
+    def _fill(self, left: Sequence[str], rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Do so where only those that are `left` can have rows."""
         tables = self.shop.tables
         with self.shop.engine.begin() as connection:
-            for name in reversed(_USED):
+            for name in reversed(left):
                 connection.execute(sa.delete(getattr(tables, name)))
             for name in _USED:
                 if chosen := rows.get(name):
@@ -85,11 +89,13 @@ class Twins:
     ) -> list[tuple[Result, Rows]]:
         """Go each way over these rows; return its result, and the rows after it."""
         known = {row["token"] for row in rows.get("lease", ())}
-        found = []
+        found: list[tuple[Result, Rows]] = []
+        left: Sequence[str] = _USED
         for way in ways:
-            self.fill(**rows)
+            self._fill(left, rows)
             result = way()
             found.append((result, _written(self.shop, known)))
+            left = [name for name in _USED if found[-1][1][name]]
         return found
 
 
@@ -121,8 +127,9 @@ def _written(shop: Shop, known: set[UUID]) -> Rows:
 
     Of the counters it returns the sums.
     """
+    read = _read(shop)
     emails: dict[UUID, list[int]] = {}
-    for row in shop.rows(shop.tables.email):
+    for row in read["email"]:
         if row.token is not None and row.token not in known:
             emails.setdefault(row.token, []).append(row.id)
 
@@ -130,15 +137,22 @@ def _written(shop: Shop, known: set[UUID]) -> Rows:
         return tuple(emails.get(value, ["nobody"])) if _is_new(value, known) else value
 
     found: Rows = {}
-    for name in _USED:
-        table = getattr(shop.tables, name)
-        columns = [column.name for column in table.c if (name, column.name) not in _NEW]
-        rows = [tuple(told(row._mapping[key]) for key in columns) for row in shop.rows(table)]
-        found[name] = sorted(rows, key=repr)
+    for name, rows in read.items():
+        columns = enumerate(getattr(shop.tables, name).c)
+        kept = [place for place, column in columns if (name, column.name) not in _NEW]
+        found[name] = sorted((tuple(told(row[place]) for place in kept) for row in rows), key=repr)
     # A counter is the sum of its rows, and the new one has a name that nobody else could choose.
-    counters = shop.rows(shop.tables.counter)
-    found["counter"] = sorted(summed((row.name, row.value) for row in counters).items())
+    counters = ((row.name, row.value) for row in read["counter"])
+    found["counter"] = sorted(summed(counters).items())
     return found
+
+
+def _read(shop: Shop) -> dict[str, Sequence[sa.Row[Any]]]:
+    """Return all rows of the tables, each table in the order of its key, over one connection."""
+    with shop.engine.connect() as connection:
+        tables = {name: getattr(shop.tables, name) for name in _USED}
+        reads = {name: sa.select(each).order_by(*each.primary_key) for name, each in tables.items()}
+        return {name: connection.execute(each).all() for name, each in reads.items()}
 
 
 def _is_new(value: Any, known: set[UUID]) -> bool:
