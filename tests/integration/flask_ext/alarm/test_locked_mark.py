@@ -25,9 +25,12 @@ pytestmark = pytest.mark.databases("postgresql", "mariadb")
 
 
 def in_time(work: Callable[[], Result]) -> Result:
-    """Do it in a thread of its own: where it waited without end, the test fails."""
-    with ThreadPoolExecutor(1) as pool:
+    """Do it in a thread of its own: where it waits without end, the test fails."""
+    pool = ThreadPoolExecutor(1)
+    try:
         return pool.submit(work).result(PATIENCE)
+    finally:
+        pool.shutdown(wait=False)  # it may wait for what the test holds
 
 
 @contextmanager

@@ -22,6 +22,7 @@ PLACES = (ROOT, ROOT / "outbox", ROOT / "outbox" / "domain" / "delivery", TRANSI
 
 _PATH = re.compile(r"`([\w./]+(?:\.py|\.md|/))[:`]?")
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+_TEST = re.compile(r"`((?:\w+/)*test_\w+\.py)`")
 _BLOCK = re.compile(r"^( *)```.*?^\1```$", flags=re.DOTALL | re.MULTILINE)
 _MADE = re.compile(r"<!-- figures: begin -->.*<!-- figures: end -->|<!--.*?-->", flags=re.DOTALL)
 _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[*+-]|\d+\.) )|\n(?=[|#])")
@@ -45,6 +46,13 @@ def test_every_link_to_a_file_leads_to_one(page: str) -> None:
     folder = (ROOT / page).parent
     links = _LINK.findall(_prose(page))
     assert [name for name in links if not (folder / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_test_that_a_page_names_exists(page: str) -> None:
+    there = [f"/{path.relative_to(ROOT).as_posix()}" for path in ROOT.glob("tests/**/test_*.py")]
+    named = _TEST.findall(_prose(page))
+    assert [name for name in named if not any(path.endswith(f"/{name}") for path in there)] == []
 
 
 def test_the_architecture_names_every_arrow() -> None:
