@@ -51,13 +51,15 @@ def test_what_was_sent_is_recorded_when_its_row_is_free(
     readers = addresses(6)
     ids = [shop.enqueue(address).id for address in readers]
     motion = swept(workers, catcher, OUTBOX_WINDOW=2, OUTBOX_SLOTS=1)
-    cut, write, is_free, tries = NextWindow.cut, record_last, Event(), list[object]()
+    cut, write, is_free, was_tried = NextWindow.cut, record_last, Event(), Event()
 
     def write_later(*given: Any, **options: Any) -> WriteResult:
-        if tries:  # the two looks of the rescue come first
+        if was_tried.is_set():  # the two looks of the rescue come first
             assert is_free.wait(PATIENCE)
-        tries.append(given)
-        return write(*given, **options)
+        try:
+            return write(*given, **options)
+        finally:
+            was_tried.set()
 
     monkeypatch.setattr(unrecorded, "record_last", write_later)
 
@@ -84,6 +86,7 @@ def test_what_was_sent_is_recorded_when_its_row_is_free(
 
         catcher.reply_to_recipient = lock
         in_time(lambda: failing_work(motion), session)
+        assert was_tried.wait(PATIENCE)  # a try puts the rescue off
         monkeypatch.undo()
         motion.shop.rescue()
         assert shop.status(ids[1]) is Status.SENDING
