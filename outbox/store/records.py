@@ -141,9 +141,17 @@ class WriteResult:
 
     opened: frozenset[int] = frozenset()  # they may be sent
     written: frozenset[int] = frozenset()  # results that this write has put into the table
-    lost: frozenset[int] = frozenset()  # results that came after their lease was lost
+    lost: frozenset[int] = frozenset()  # results whose rows were not found with the token
     locked: frozenset[int] = frozenset()  # results to record again: the row was locked
     left: bool = False  # emails to be given back again: their rows and their lease's were locked
+
+    @property
+    def unwritten(self) -> frozenset[int]:
+        """The emails whose results are not in the table. They are not known to be unsent.
+
+        A lost one is recorded again, too: a node of a cluster may not have applied its opening yet.
+        """
+        return self.locked | self.lost
 
 
 @value_type(frozen=True, kw_only=True, slots=True)
@@ -159,6 +167,7 @@ class EmailResult:
     started_at: float  # seconds since 1970, by the database's clock
     finished_at: float
     redact: bool = False  # if this is the email's end, its body goes with it
+    is_sought: bool = False  # it was lost before: it is recorded again, and not counted again
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,9 @@ def record(
     result is lost if the lease was lost, and then nothing is written. The one exception is a late
     250: it resolves the doubt that the rescue declared, until the email is claimed again. A result
     that is already in the table, because the reply to a commit was lost, does not count as lost.
+
+    A result is lost, too, if the server has not yet applied what opened the window, or has lost it:
+    keep it, and record it again as sought.
     """
     email = database.tables.email.c
     ours = (email.token == token) & (email.status == Status.SENDING)
@@ -52,6 +55,8 @@ def record(
     if not entries:
         return WriteResult()
     ids = frozenset(entry.email_id for entry in entries)
+    if sought := [entry.email_id for entry in entries if entry.is_sought]:
+        _open_again(connection, database, token, sought)
     mine = _write(connection, database, ours, entries, ids)
     recorded = _of(entries, mine)
     note_endings(connection, map(ending, recorded))
@@ -68,6 +73,20 @@ def record(
     _log_attempts(connection, database, _of(lost, resolved), worker)
     gone = frozenset(entry.email_id for entry in lost) - waiting
     return WriteResult(written=mine, locked=locked | waiting, lost=gone)
+
+
+def _open_again(
+    connection: Connection, database: Database, token: UUID, ids: Collection[int]
+) -> None:
+    """Open those of these emails that are claimed: their window was open, and they have a result.
+
+    A replica that was promoted may lack the commit of its opening. Nobody else has the token.
+    """
+    email = database.tables.email
+    closed = (email.c.token == token) & (email.c.status == Status.CLAIMED)
+    if free := lock_ids(connection, database, closed & among(database, ids)):
+        opening = update(email).where(closed, among(database, free))
+        connection.execute(opening.values(status=Status.SENDING))
 
 
 def ending(entry: EmailResult) -> Ending:

@@ -100,8 +100,9 @@ def advance_in_steps(
 def _count(
     connection: Connection, database: Database, results: Sequence[EmailResult], done: WriteResult
 ) -> None:
-    if done.lost:
-        bump(connection, database, LOST, len(done.lost))
+    lost = [entry for entry in results if entry.email_id in done.lost and not entry.is_sought]
+    if lost:
+        bump(connection, database, LOST, len(lost))
     written = done.written
     unknown = [e for e in results if e.verdict is Verdict.UNKNOWN and e.email_id in written]
     if unknown:
@@ -118,26 +119,27 @@ def finish(
 ) -> WriteResult:
     """Record the last window, give back what was not sent, and end the lease.
 
-    Every sent email is in `results` or was recorded before. So emails that still carry the token
-    are known to be unsent. The lease stays if another transaction has locked a row. The rescue ends
-    it then, or the next call if a result is `locked`. The lease stays, too, if its own row is
-    locked: the result says so if emails are `left` with it.
+    Every sent email is in `results` or was recorded before. So other emails that still carry the
+    token are known to be unsent. One whose result is lost was sent, perhaps: if it turns up now, it
+    is left to the next call, or to the rescue. The lease stays if another transaction has locked a
+    row. The rescue ends it then, or the next call if a result is `locked`. The lease stays, too, if
+    its own row is locked: the result says so if emails are `left` with it.
     """
 
     leave = partial(lease.leave, database=database, token=token)
 
     def work(connection: Connection) -> tuple[WriteResult, bool]:
         done = record.record(connection, database, token, results, worker=worker)
-        if release.give_back(connection, database, token, but=done.locked):
+        if release.give_back(connection, database, token, but=done.unwritten):
             is_free = lease.end(connection, database, token)
         else:
-            is_free = leave(connection, unsent=not done.locked)
+            is_free = leave(connection, unsent=not done.unwritten)
             done = replace(done, left=True)
         _count(connection, database, results, done)
         return done, is_free
 
     done, is_free = database.run(work)
-    otherwise = partial(leave, unsent=not done.locked)
+    otherwise = partial(leave, unsent=not done.unwritten)
     if is_free or lease.end_soon(database, token, otherwise):
         return replace(done, left=False)
     return done

@@ -11,7 +11,7 @@ from ...store.connection.error_codes import is_refusal, may_be_of_a_row
 from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, WriteResult
 from ...store.transitions.window import advance
-from ..process.one_by_one import Write, open_each, tell, write_each
+from ..process.one_by_one import Write, open_each, tell, unwritten, write_each
 from ..process.retry_writes import until_written
 from ..process.runtime import Runtime
 
@@ -139,7 +139,7 @@ class Results:
             self._record_each(partial(one, following=()))
             following = () if self.refused else following
             return self._open_each(following, partial(one, ()))
-        self._keep(done.locked)
+        self._keep(done)
         return done.opened
 
     def _open_each(
@@ -169,7 +169,7 @@ class Results:
     def record_once(self) -> None:
         """Try only once to record the known results: a server's reply may come meanwhile."""
         try:
-            self._keep(self._advance(self._waiting, ()).locked)
+            self._keep(self._advance(self._waiting, ()))
         except Exception as error:
             if not may_be_of_a_row(error):
                 raise
@@ -208,9 +208,12 @@ class Results:
         self._waiting = [entry for entry in self._waiting if entry.email_id not in failed]
         self.refused |= failed
 
-    def _keep(self, locked: Collection[int]) -> None:
-        """Record the results of rows that another transaction has locked with the next window."""
-        self._waiting = [entry for entry in self._waiting if entry.email_id in locked]
+    def _keep(self, done: WriteResult) -> None:
+        """Record the results with the next window that could not be written with this one.
+
+        Another transaction has locked their rows, or they were not found.
+        """
+        self._waiting = unwritten(self._waiting, done)
         self._is_locked = bool(self._waiting)
 
     def _write(

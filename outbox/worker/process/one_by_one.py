@@ -6,7 +6,8 @@ error that no code tells from an outage, such as that of a trigger of the app's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
 from ...store.harmless_log import harmless_log
@@ -23,10 +24,11 @@ def write_each(
     *,
     progress: Callable[[], object] = lambda: None,
 ) -> dict[int, Exception]:
-    """Write each of these results alone; leave in `waiting` those whose rows are locked.
+    """Write each of these results alone; leave in `waiting` those that are to be written again.
 
-    Those stay there, too, that fail with an error that may be their rows' own, though it does not
-    say so. These errors are returned by the emails' ids.
+    These are the results whose rows are locked, and those that are lost. Those stay there, too,
+    that fail with an error that may be their rows' own, though it does not say so. These errors are
+    returned by the emails' ids.
 
     An email whose result is refused even without its text is left to the rescue. Its id and error
     are added to `refused`, so that nobody takes the email for unsent. If another error ends this,
@@ -42,7 +44,7 @@ def write_each(
             waiting.append(entry)
             progress()
             try:
-                kept += _locked(entry, write)
+                kept += _unwritten(entry, write)
             except Exception as error:
                 if not may_be_of_a_row(error):
                     raise
@@ -88,12 +90,18 @@ def tell(entry: EmailResult, why: str, error: Exception) -> None:
     harmless_log.error(text, entry.email_id, why, describe(error))
 
 
-def _locked(entry: EmailResult, write: Write) -> list[EmailResult]:
-    """Write one result, without its text if that is refused; return it if its row is locked."""
+def unwritten(results: Iterable[EmailResult], done: WriteResult) -> list[EmailResult]:
+    """Return those of these results that are to be written again after this write."""
+    again = [entry for entry in results if entry.email_id in done.unwritten]
+    return [replace(e, is_sought=True) if e.email_id in done.lost else e for e in again]
+
+
+def _unwritten(entry: EmailResult, write: Write) -> list[EmailResult]:
+    """Write one result, without its text if that is refused; return it if it is to come again."""
     try:
-        return [entry] if write([entry]).locked else []
+        return unwritten([entry], write([entry]))
     except Exception as error:
         bare = without_text(entry)
         if bare == entry or not is_refusal(error):
             raise
-        return [bare] if write([bare]).locked else []
+        return unwritten([bare], write([bare]))

@@ -26,7 +26,7 @@ from ...store.transitions.window import abandon, finish, record_last
 from ..together.seldom import Seldom
 from . import shutdown
 from .kept_threads import KeptThreads
-from .one_by_one import write_each
+from .one_by_one import unwritten, write_each
 from .retry_writes import GRACE, TOLD_EVERY, until_written
 
 FIRST_WAIT = 0.05
@@ -176,9 +176,9 @@ class Unrecorded:
                 if refused and gives_back:  # these emails are not known to be unsent
                     end = _give_back_the_claimed
             else:
-                kept.results = [entry for entry in results if entry.email_id in done.locked]
+                kept.results = unwritten(results, done)
                 kept.is_told = True
-                if not kept.results and (is_awaited or not done.left):
+                if not done.locked and (is_awaited or not done.left):
                     return
 
     def _write_each(
