@@ -55,6 +55,9 @@ class Facts:
     checks_now: str = ""
     """The statement that has constraints checked now and no longer at the commit."""
 
+    may_be_of_a_cluster: bool = False
+    """The server may be a Galera node: what others have committed, it may apply later."""
+
     is_file: bool = False
     """The database is a file, or in the memory of one process."""
 
@@ -91,6 +94,7 @@ _MYSQL = Facts(
     streams_rows=True,
     begins_again=True,
     driver_use="_result",
+    may_be_of_a_cluster=True,
     drivers=("pymysql", "mysqldb", "cymysql"),
     extra="mysql",
 )

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
 
+from .galera.causal import wait_for_others, wait_no_more
 from .psycopg.prepared_statements import unprepared
 
 _OPEN, _FAILED = 2, 3
@@ -40,6 +41,7 @@ def _set_isolation(connection: Connection, isolation: str) -> None:
     errors = dialect.loaded_dbapi.Error
     try:
         _end_open(connection, driver)
+        wait_for_others(connection, driver)
         # Not by an option of the connection: SQLAlchemy would put the level back, see `_give_back`.
         dialect.set_isolation_level(driver, isolation)  # type: ignore[arg-type]
     except errors as error:
@@ -77,6 +79,7 @@ def _give_back(connection: Connection) -> None:
     """
     try:
         if not connection.invalidated:
+            wait_no_more(connection, _driver(connection))
             connection.dialect.reset_isolation_level(_driver(connection))
         connection.close()
     except BaseException as error:

@@ -26,6 +26,11 @@ _REPLICA = (
     " and router_options=master, with ProxySQL by a rule for the app's user)"
 )
 
+_NODE = (
+    "the server is a Galera node: the outbox's own statements wait for what the other nodes have"
+    " committed (wsrep_sync_wait is {} in its sessions)"
+)
+
 
 def identity(connection: Connection) -> Hashable:
     """Return a value that identifies the server and the database. It needs no privilege.
@@ -67,6 +72,22 @@ def durability_warnings(connection: Connection) -> list[str]:
     if shown.get("log_bin") == "ON" and shown.get(flush) != "3" and shown.get(sync) != "1":
         found.append(sync)
     return [f"{name} is {shown.get(name)}, not 1" for name in found]
+
+
+def cluster_lines(connection: Connection) -> list[str]:
+    """Return a line if the server is a Galera node, for which this session waits at times."""
+    shown = _shown(connection, "wsrep_on", "wsrep_sync_wait")
+    return [_NODE.format(shown["wsrep_sync_wait"])] if shown.get("wsrep_on") == "ON" else []
+
+
+def is_cut_off(connection: Connection) -> bool:
+    """Return whether the server is a Galera node that takes no statement now.
+
+    Where it is asked to wait for the others first, it answers as if a lock were held (1205).
+    """
+    told = connection.exec_driver_sql("SHOW STATUS LIKE 'wsrep_ready'").first()
+    clustered = connection.exec_driver_sql("SHOW VARIABLES LIKE 'wsrep_on'").first()
+    return bool(clustered and clustered[1] == "ON" and told and told[1] == "OFF")
 
 
 def idle_warnings(connection: Connection) -> list[str]:

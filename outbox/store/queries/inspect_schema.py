@@ -144,6 +144,24 @@ def refusals(database: Database) -> list[str]:
     return [] if own is None else database.read(own)
 
 
+def is_cut_off(engine: Engine) -> bool:
+    """Return whether the engine leads to a node that its cluster has cut off."""
+    own = backend_of(engine.dialect.name).is_cut_off
+    if own is None:
+        return False
+    with engine.connect() as connection:
+        try:
+            return own(connection)
+        finally:
+            connection.invalidate()  # such a node refuses the pool's ROLLBACK, too
+
+
+def cluster_lines(database: Database) -> list[str]:
+    """Return a line if the server is a node of a cluster for whose others the outbox waits."""
+    own = backend_of(database.dialect).cluster_lines
+    return [] if own is None else database.read(own)
+
+
 def idle_warnings(database: Database) -> list[str]:
     """Return a warning if nothing ends a transaction whose host has vanished, but TCP."""
     own = backend_of(database.dialect).idle_warnings

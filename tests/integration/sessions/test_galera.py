@@ -1,17 +1,28 @@
-"""A session on another node of the same Galera cluster is on the outbox's database."""
+"""A session on another node of the same Galera cluster is on the outbox's database.
+
+The outbox's own statements wait for what the other nodes have committed, and no others do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, make_url
+from flask import Flask
+from sqlalchemy import Connection, MetaData, create_engine, event, make_url
 
+from outbox import Outbox
 from outbox.store.mysql.server import identity
+from outbox.store.queries.inspect_schema import cluster_lines
+from outbox.worker.drain import drain
 from tests.support.servers.databases.mariadb import MariaDB
 from tests.support.servers.missing import missing
 from tests.support.servers.ports import LOOPBACK, free_port
+from tests.support.servers.smtp.catcher import Catcher
+from tests.support.shop.shop import Shop, Shops, addresses
 
 pytestmark = pytest.mark.long
 
@@ -21,6 +32,12 @@ PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
 @pytest.fixture(scope="module")
 def node() -> Iterator[MariaDB]:
     """The first node of a cluster."""
+    with _node() as server:
+        yield server
+
+
+@contextmanager
+def _node() -> Iterator[MariaDB]:
     if not PROVIDER.exists():
         missing("Galera", "apt install galera-4")
     group, transfer = free_port(), free_port()
@@ -47,6 +64,66 @@ def test_a_galera_node_is_known_by_its_cluster_and_not_by_its_host(node: MariaDB
         [(_, cluster)] = connection.exec_driver_sql(shown).all()
         assert identity(connection) == ("galera", cluster, make_url(url).database)
     engine.dispose()
+
+
+SHOWN = "SELECT @@SESSION.wsrep_sync_wait"
+
+
+def sync_wait(connection: Connection) -> int:
+    return int(connection.exec_driver_sql(SHOWN).scalar_one())
+
+
+@pytest.mark.parametrize("own", [0, 1, 7])
+def test_only_the_outboxs_own_statements_wait_for_other_nodes(node: MariaDB, own: int) -> None:
+    """The app's engine has one connection, which both use in turn."""
+    with closing(Shops(url=node.new_database())) as shops:
+        engine = create_engine(shops.url, pool_size=1, max_overflow=0)
+
+        @event.listens_for(engine, "connect")
+        def connect(driver: Any, _: object) -> None:
+            with closing(driver.cursor()) as cursor:
+                cursor.execute(f"SET SESSION wsrep_sync_wait = {own}")
+
+        shop = shops.open_on(engine)
+        for _ in range(2):
+            assert shop.database.run(sync_wait) == 7
+            with engine.connect() as connection:
+                assert sync_wait(connection) == own
+            assert shop.database.read(sync_wait) == 7
+        engine.dispose()
+
+
+def test_emails_are_sent_over_a_node_and_check_names_it(node: MariaDB, catcher: Catcher) -> None:
+    with closing(Shops(url=node.new_database())) as shops:
+        shop = shops.open(MAIL_PORT=catcher.port)
+        for address in addresses(3):
+            shop.enqueue(address)
+        assert drain(shop.runtime) == 3
+        [line] = cluster_lines(shop.database)
+        assert "Galera" in line
+        assert "wsrep_sync_wait is 7" in line
+    assert set(catcher.copies().values()) == {1}
+
+
+def test_a_node_without_its_cluster_is_told_of_and_not_taken_for_one_that_is_down() -> None:
+    with _node() as alone:
+        engine = create_engine(alone.new_database())
+        app = Flask("shop")
+        Outbox().init_app(app, metadata=MetaData(), engine=engine)
+        with engine.connect() as connection:
+            others = f"gcomm://{LOOPBACK}:{free_port()}?pc.wait_prim=no"
+            connection.exec_driver_sql(f"SET GLOBAL wsrep_cluster_address = '{others}'")
+            connection.invalidate()  # the node refuses the pool's ROLLBACK, too
+        for command in ("check", "health", "stats"):
+            told = app.test_cli_runner().invoke(args=["outbox", command])
+            assert told.exit_code == 1
+            assert "is a Galera node that takes no statement" in told.output
+        engine.dispose()
+
+
+@pytest.mark.databases("mariadb")
+def test_a_server_without_galera_is_no_node(shop: Shop) -> None:
+    assert cluster_lines(shop.database) == []
 
 
 @pytest.mark.databases("mariadb")

@@ -37,6 +37,7 @@ class Code(StrEnum):
     READ_ONLY = "read-only"
     TRIAL = "trial-email"
     REPLICA = "replica"
+    CLUSTER = "cluster"
     POOLER = "pooler"
     PREPARED = "prepared-statements"
     VACUUM = "vacuum"

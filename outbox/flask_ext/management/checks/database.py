@@ -16,6 +16,7 @@ from ....store.control.pause import paused
 from ....store.queries.clock_skew import ahead_warnings, seconds_ahead, skew_warnings
 from ....store.queries.inspect_schema import (
     Schema,
+    cluster_lines,
     durability_warnings,
     elsewhere,
     id_warnings,
@@ -129,7 +130,7 @@ def _server_settings(database: Database) -> list[Finding]:
     ]
     findings += [warn(f"{text}: {_IDLE}", Code.IDLE) for text in idle_warnings(database)]
     findings += [warn(text, Code.REPLICA) for text in replica_warnings(database)]
-    return findings
+    return findings + [ok(text, Code.CLUSTER) for text in cluster_lines(database)]
 
 
 def _writes(runtime: Runtime) -> list[Finding]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from sqlalchemy import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from ....store.connection.error_codes import describe
+from ....store.queries.inspect_schema import is_cut_off
 from .failure import Failure, failure_of
 
 _TOLD = {
@@ -51,6 +54,12 @@ _TOLD = {
         "has no room left on its disk",
         "make room there, then workers go on by themselves",
     ),
+    Failure.NO_QUORUM: (
+        "is a Galera node that takes no statement: it has not joined its cluster yet, or has lost"
+        " most of the other nodes",
+        "it goes on by itself when it is back among them. Have the balancer ask for wsrep_ready,"
+        " and compare wsrep_cluster_status and wsrep_cluster_size on each node",
+    ),
     Failure.NO_CONNECTION: (
         "cannot be reached",
         "start it, or mend the host, the port or the login in the engine's URL",
@@ -64,8 +73,17 @@ _WORDS = 200
 
 def database_line(engine: Engine, error: BaseException) -> str:
     """Return which database does not serve, why, and the remedy, in one line."""
-    told, remedy = _TOLD[failure_of(error)]
+    failure = failure_of(error)
+    if failure is Failure.LOCKED and _is_cut_off(engine):
+        failure = Failure.NO_QUORUM
+    told, remedy = _TOLD[failure]
     return f"the database {_name(engine.url)} {told} ({describe(error)}): {remedy}"
+
+
+def _is_cut_off(engine: Engine) -> bool:
+    with suppress(SQLAlchemyError):
+        return is_cut_off(engine)
+    return False
 
 
 def refused_line(engine: Engine, error: SQLAlchemyError) -> str:

@@ -25,6 +25,7 @@ class Failure(Enum):
     LOCKED = auto()  # others hold a lock for longer than a statement waits for it
     READ_ONLY = auto()  # it takes no writes: a standby, a replica, or a setting
     NO_ROOM = auto()  # its disk is full
+    NO_QUORUM = auto()  # a Galera node that is not in step with most of its cluster
     NO_CONNECTION = auto()  # none of these, as far as is known
     OTHER = auto()
 
@@ -55,6 +56,7 @@ _FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
         frozenset({"53100", 1021, 1114, "SQLITE_FULL"}),
         r"No space left on device|disk is full",
     ),
+    (Failure.NO_QUORUM, frozenset(), r"WSREP has not yet prepared node"),  # 1047 has other causes
 )
 """By failure: the codes, and the driver's words. psycopg has no code for a refused connection."""
 
