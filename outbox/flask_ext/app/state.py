@@ -25,6 +25,7 @@ from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
 from ..session import one_commit, session_events, undone
+from ..session.pending import WITHDRAWN, tell_of_dropped
 from ..session.reading import any_has_written
 from ..session.source import AnySession, SessionSource, current, one_of
 from .origin import origin
@@ -62,7 +63,7 @@ class State:
     find_source: Callable[[], SessionSource | None]
     identity: Identity = field(default_factory=Identity)
     clock: Callable[[], Reading] = _host_clock  # by which callers compute times; tests freeze it
-    discarded: int = 0  # emails enqueued in sessions that were closed without a commit
+    lost: int = 0  # emails enqueued in sessions that nobody committed, as far as it was told
 
     @property
     def source(self) -> SessionSource | None:
@@ -124,6 +125,12 @@ class State:
         return insert(self.runtime.tables.email)
 
     @property
+    def discarded(self) -> int:
+        """How many emails were enqueued in sessions that nobody committed."""
+        tell_of_dropped()
+        return self.lost
+
+    @property
     def writer_runtime(self) -> Runtime:
         """The runtime for a call that writes. ConfigurationError as `refuse_own_write`."""
         self.refuse_own_write()
@@ -148,7 +155,7 @@ class State:
 
         `origin` is the view, task or command that enqueued the first of them.
         """
-        self.discarded += emails
+        self.lost += emails
         _log.warning(
             "outbox: %s discarded: %s. That is right after an error or a rollback; otherwise call"
             " its commit() after enqueue%s",
@@ -162,7 +169,7 @@ class State:
         """Have the log tell of emails that the session withdrew, if nobody commits it."""
         if emails:
             kept = partial(_tell_kept, origin=origin())
-            session_events.note(session, emails, kind=session_events.WITHDRAWN, discarded=kept)
+            session_events.note(session, emails, kind=WITHDRAWN, discarded=kept)
 
 
 def _tell_kept(emails: int, how: str, origin: str) -> None:

@@ -1,5 +1,7 @@
 """Tells of emails in a session that nobody closed at the end of a request, a task or the process.
 
+Each of these ends also tells of sessions that the garbage collector has dropped.
+
 A thread's session outlives the request. What an aborted request wrote in it is then committed by
 the thread's next request, with its emails. The session of an app context that is pushed and never
 popped outlives the task, and ends with the process, which rolls it back.
@@ -18,7 +20,8 @@ from sqlalchemy.orm import scoped_session
 from sqlalchemy.util import ThreadLocalRegistry
 
 from ...domain.counted import counted
-from .session_events import WITHDRAWN, abandon, left_by_thread, left_open
+from .pending import ENQUEUED, WITHDRAWN, abandon, left_by_thread, tell_of_dropped
+from .session_events import left_open
 
 _log = logging.getLogger("outbox")
 
@@ -65,12 +68,17 @@ def _look(app: Flask, **_: object) -> None:
         )
 
 
+def _tell_of_dropped(_app: Flask, **_: object) -> None:
+    tell_of_dropped()
+
+
 def _look_behind_task(sender: Task[Any, Any], **_: object) -> None:
     """Look at what a task leaves. One that runs within its caller leaves it to the caller."""
+    tell_of_dropped()
     if sender.request.is_eager:
         return
     origin = f"the task {sender.name}"
-    if emails := left_by_thread():
+    if emails := left_by_thread(ENQUEUED):
         _log.warning(
             _LEFT_BY_TASK,
             origin,
@@ -100,6 +108,7 @@ def _listen() -> None:
     _be_the_last()
     worker_init.connect(_be_the_last)
     worker_process_init.connect(_be_the_last)
+    appcontext_popped.connect(_tell_of_dropped)  # of any app
     atexit.register(abandon)
 
 

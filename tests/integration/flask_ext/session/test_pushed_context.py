@@ -121,6 +121,44 @@ def test_a_script_that_commits_or_rolls_back_tells_nothing(tmp_path: Path, endin
     assert lines(tmp_path, f"{_PUSHED}mail.send(message())\ndb.session.{ending}()\n") == []
 
 
+def test_a_session_that_nobody_holds_any_more_is_told_at_the_end(tmp_path: Path) -> None:
+    script = """
+import gc
+from sqlalchemy.orm import Session
+
+def lose():
+    outbox.enqueue(message(), session=Session(db.engine))
+    gc.collect()
+
+"""
+    dropped = "1 email was discarded: the session was dropped, neither committed nor closed."
+    [line] = lines(tmp_path, f"{script}{_PUSHED}lose()\ngc.collect()\n")
+    assert line.startswith(dropped)
+    [line] = lines(tmp_path, f"{script}{_PUSHED}gc.disable()\nlose()\n")  # collected by nobody
+    assert line.startswith("1 email was discarded: the ")
+
+
+def test_a_forked_child_that_drops_its_parents_session_has_lost_nothing(tmp_path: Path) -> None:
+    script = """
+import gc
+from sqlalchemy.orm import Session
+
+session = Session(db.engine)
+outbox.enqueue(message(), session=session)
+held = session.connection()  # SQLite's file is the parent's, too: the child leaves it alone
+if os.fork():
+    os.wait()
+    session.commit()
+else:
+    del session
+    gc.collect()
+    with app.app_context():
+        pass
+    os._exit(0)
+"""
+    assert lines(tmp_path, f"app = create_app()\napp.app_context().push()\n{script}") == []
+
+
 def test_a_session_that_was_closed_is_told_once(tmp_path: Path) -> None:
     script = "with create_app().app_context():\n    mail.send(message())\n"
     [line] = lines(tmp_path, script)

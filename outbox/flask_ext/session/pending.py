@@ -1,0 +1,122 @@
+"""What sessions have enqueued or withdrawn and not committed, and who is told if it is lost.
+
+The garbage collector may drop a session, at any statement of any thread. The statement may be
+within a lock that a log handler needs, such as that of a queue. So what was lost then is only noted
+there, and told from a place of our own: at the latest when the process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from weakref import WeakSet
+
+from sqlalchemy.orm import SessionTransaction
+
+ENQUEUED, WITHDRAWN = KINDS = ("outbox", "outbox.withdrawn")
+"""What is followed: the keys in the session's `info`."""
+
+CLOSED = "the session was closed without a commit"
+DROPPED = "the session was dropped, neither committed nor closed"
+ABANDONED = (
+    "the process ends, and the session was neither committed nor closed, as where an app context"
+    " is pushed and not popped"
+)
+"""How emails are lost."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Pending:
+    """What a session's transaction holds of one kind. It belongs to the session."""
+
+    kind: str
+    discarded: Callable[[int, str], None]  # is told how they were lost, too
+    emails: dict[SessionTransaction | None, int] = field(default_factory=dict)
+    """How many each transaction holds: the session's own, or a savepoint that may roll back."""
+    wake: Callable[[], None] | None = None  # None while none of them is due at once
+    thread: int | None = None  # that noted last; None once somebody has told of them
+    is_inherited: bool = False  # by a fork, so that the parent answers for it
+
+    def note(self, transaction: SessionTransaction | None, emails: int) -> None:
+        self.add(transaction, emails)
+        self.thread, self.is_inherited = threading.get_ident(), False
+        _open.add(self)
+
+    def add(self, transaction: SessionTransaction | None, emails: int) -> None:
+        self.emails[transaction] = self.emails.get(transaction, 0) + emails
+
+    @property
+    def total(self) -> int:
+        return sum(self.emails.values())
+
+    def settle(self) -> int:
+        """Return how many there were; from now on there are none, because their end is known."""
+        emails = self.total
+        self.emails.clear()
+        return emails
+
+    def __del__(self) -> None:
+        # Not `weakref.finalize`, which would not know how many there are.
+        if self.emails and not self.is_inherited and (emails := self.total):
+            _dropped.append((self.discarded, emails))
+
+
+_open: WeakSet[Pending] = WeakSet()
+"""What live sessions of this process hold. A child of a fork does not answer for its parent's."""
+
+_dropped: deque[tuple[Callable[[int, str], None], int]] = deque()
+"""What the garbage collector has dropped and nobody has been told of. It needs no lock."""
+
+
+def left_by_thread(kind: str) -> int:
+    """Return how many emails are in open sessions in which this thread was the last to note some.
+
+    The caller tells of them: a session counts again once more are noted in it.
+    """
+    emails, thread = 0, threading.get_ident()
+    for pending in _all_open():
+        if pending.kind == kind and pending.thread == thread:
+            pending.thread = None
+            emails += pending.total
+    return emails
+
+
+def tell_of_dropped() -> None:
+    """Tell of all emails in sessions that the garbage collector has dropped since the last call."""
+    while _dropped:
+        try:
+            discarded, emails = _dropped.popleft()
+        except IndexError:  # another thread has told of it
+            return
+        discarded(emails, DROPPED)
+
+
+def abandon() -> None:
+    """Tell of all emails in sessions that are open or dropped, because the process ends."""
+    tell_of_dropped()
+    for pending in _all_open():
+        if emails := pending.settle():
+            pending.discarded(emails, ABANDONED)
+
+
+def _all_open() -> list[Pending]:
+    for _ in range(10):
+        try:
+            return list(_open)
+        except RuntimeError:  # another thread has enqueued meanwhile
+            continue
+    return []
+
+
+def _leave_to_the_parent() -> None:
+    for pending in _all_open():
+        pending.is_inherited = True
+    _open.clear()
+    _dropped.clear()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_leave_to_the_parent)
