@@ -244,7 +244,7 @@ class Outbox(AllVerbs, WithPreviews, Asynchronous):
         chosen, database = state.session(session), state.runtime.database
         with state.writing(chosen) as connection, noted(connection) as endings:
             total = withdraw(connection, database, id=which, **names)
-        state.note_withdrawn(chosen, total)
+        state.note_withdrawn(chosen, connection, total)
         if endings:
             cancelled_unknown.note(chosen, endings, tell=database.tell)
         return total

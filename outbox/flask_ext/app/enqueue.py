@@ -66,7 +66,7 @@ class Writing:
         new = self._new(rendered, self.options)
         with self.state.writing(self.session) as connection:
             email = self._writer_on(connection).add(new)
-        self._note(int(email.created))
+        self._note(int(email.created), connection)
         return email
 
     def enqueue_many(self, messages: Iterable[object], key: KeyOf | None) -> int:
@@ -83,7 +83,7 @@ class Writing:
                 pairs = self._by_key("messages", chosen, key, self._recipients)
                 given = ((place, chosen[place], self._keyed(k)) for k, place in pairs)
             added = writer.add_many(self._rendered(given), self._caller)
-        self._note(added)
+        self._note(added, writer.connection)
         return added
 
     def enqueue_shared(
@@ -107,7 +107,7 @@ class Writing:
                 subject = shared.subject if Term.SUBJECT in writer.indexed else None
                 content = NewContent.of(shared.content, subject)
                 added = writer.add_shared(content, chunks, self._caller)
-        self._note(added)
+        self._note(added, writer.connection)
         return added
 
     def _chunks(
@@ -227,7 +227,7 @@ class Writing:
     def _caller(self) -> Caller:
         return Caller(settle=partial(settle, self.session), spoil=partial(spoil, self.session))
 
-    def _note(self, added: int) -> None:
+    def _note(self, added: int, connection: Connection) -> None:
         runtime = self.state.runtime
         wanted = runtime.settings.nudge and runtime.find_celery() is not None
         at_once = wanted and self.options.send_at is None
@@ -235,6 +235,7 @@ class Writing:
             session_events.note(
                 self.session,
                 added,
+                connection=connection,
                 wake=runtime.nudge.wake if at_once else None,
                 # Asked now: when the session is closed the request's context is gone.
                 discarded=partial(self.state.discard, origin=origin()),

@@ -165,11 +165,13 @@ class State:
             extra={"outbox": {"event": "emails_discarded", "emails": emails, "origin": origin}},
         )
 
-    def note_withdrawn(self, session: Session, emails: int) -> None:
+    def note_withdrawn(self, session: Session, connection: Connection, emails: int) -> None:
         """Have the log tell of emails that the session withdrew, if nobody commits it."""
         if emails:
             kept = partial(_tell_kept, origin=origin())
-            session_events.note(session, emails, kind=WITHDRAWN, discarded=kept)
+            session_events.note(
+                session, emails, connection=connection, kind=WITHDRAWN, discarded=kept
+            )
 
 
 def _tell_kept(emails: int, how: str, origin: str) -> None:

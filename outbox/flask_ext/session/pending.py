@@ -7,14 +7,18 @@ there, and told from a place of our own: at the latest when the process ends.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
+from sqlalchemy import Connection
 from sqlalchemy.orm import SessionTransaction
+
+_log = logging.getLogger("outbox")
 
 ENQUEUED, WITHDRAWN = KINDS = ("outbox", "outbox.withdrawn")
 """What is followed: the keys in the session's `info`."""
@@ -36,7 +40,8 @@ class Pending:
     discarded: Callable[[int, str], None]  # is told how they were lost, too
     emails: dict[SessionTransaction | None, int] = field(default_factory=dict)
     """How many each transaction holds: the session's own, or a savepoint that may roll back."""
-    wake: Callable[[], None] | None = None  # None while none of them is due at once
+    wake: Callable[..., None] | None = None  # None while none of them is due at once
+    outer: Outer | None = None  # the transaction that decides, where the session joined one
     thread: int | None = None  # that noted last; None once somebody has told of them
     is_inherited: bool = False  # by a fork, so that the parent answers for it
 
@@ -58,10 +63,60 @@ class Pending:
         self.emails.clear()
         return emails
 
+    def commit(self, *seconds: float) -> None:
+        """Wake a sweep if there are any emails for it; raise nothing."""
+        if not self.settle() or self.wake is None:
+            return
+        try:
+            self.wake(*seconds)
+        except Exception as error:  # noqa: BLE001  (the commit succeeded and must not raise)
+            _log.warning("outbox: no sweep was asked for (%s)", type(error).__name__)
+
     def __del__(self) -> None:
         # Not `weakref.finalize`, which would not know how many there are.
-        if self.emails and not self.is_inherited and (emails := self.total):
+        if not self.emails or self.is_inherited:
+            return
+        if self.outer is not None and self.outer.is_open:
+            self.outer.take(self)
+        elif emails := self.settle():
             _dropped.append((self.discarded, emails))
+
+
+class Outer:
+    """A connection's own transactions, which sessions join, and what they leave to them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = ref(connection)  # that is the key to this object
+        self._sessions: WeakSet[Pending] = WeakSet()
+        self._left: list[Pending] = []
+
+    @property
+    def connection(self) -> Connection | None:
+        return self._connection()
+
+    @property
+    def is_open(self) -> bool:
+        connection = self._connection()
+        return connection is not None and connection.in_transaction()
+
+    def follow(self, pending: Pending) -> None:
+        """Follow what a session that has not ended holds."""
+        pending.outer = self
+        self._sessions.add(pending)
+
+    def take(self, pending: Pending) -> None:
+        """Follow what a session has left that has ended."""
+        left = Pending(kind=pending.kind, discarded=pending.discarded, wake=pending.wake)
+        left.add(
+            None, pending.settle()
+        )  # no key of it holds the session, which holds the connection
+        self._left.append(left)
+        _open.add(left)
+
+    def end(self) -> list[Pending]:
+        """Return all that is followed: the transaction ends."""
+        ended, self._left = [*self._sessions, *self._left], []
+        return ended
 
 
 _open: WeakSet[Pending] = WeakSet()

@@ -5,24 +5,23 @@ Emails that it enqueued, and those that it withdrew, are followed each by themse
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 from sqlalchemy.orm import Session, SessionTransaction
 
+from . import outer_transaction
 from .innermost import innermost
 from .pending import CLOSED, ENQUEUED, KINDS, Pending, tell_of_dropped
-
-_log = logging.getLogger("outbox")
 
 
 def note(
     session: Session,
     emails: int,
     *,
+    connection: Connection,
     kind: str = ENQUEUED,
-    wake: Callable[[], None] | None = None,
+    wake: Callable[..., None] | None = None,
     discarded: Callable[[int, str], None],
 ) -> None:
     """Note emails that were added to, or withdrawn in, the session's transaction.
@@ -33,6 +32,7 @@ def note(
     pending: Pending | None = session.info.get(kind)
     if pending is None:
         pending = session.info[kind] = Pending(discarded=discarded, kind=kind)
+        outer_transaction.watch(session, connection, pending)
     pending.note(innermost(session), emails)
     pending.wake = wake or pending.wake
 
@@ -52,15 +52,10 @@ def _after_commit(session: Session) -> None:
         return
     for kind in _followed(session):
         pending: Pending = session.info.pop(kind)
-        if pending.settle() and pending.wake is not None:
-            _wake(pending.wake)
-
-
-def _wake(wake: Callable[[], None]) -> None:
-    try:
-        wake()
-    except Exception as error:  # noqa: BLE001  (the commit succeeded and must not raise)
-        _log.warning("outbox: no sweep was asked for (%s)", type(error).__name__)
+        if pending.outer is not None and pending.outer.is_open:
+            pending.outer.take(pending)
+        else:
+            pending.commit()
 
 
 def _after_rollback(session: Session) -> None:
@@ -83,9 +78,13 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
             session.info[kind].add(transaction.parent, emails)
             continue
         pending: Pending = session.info.pop(kind)
-        pending.settle()
-        if emails:
+        if not emails:
+            continue
+        if pending.outer is None or outer_transaction.is_undone(transaction, pending.outer):
             pending.discarded(emails, CLOSED)
+        elif pending.outer.is_open:
+            pending.add(None, emails)
+            pending.outer.take(pending)
 
 
 def _listen() -> None:
