@@ -35,7 +35,9 @@ def metadata_of(db: Any) -> MetaData:
     """Return the metadata of Flask-SQLAlchemy's object; ConfigurationError for another object."""
     found = getattr(db, "metadata", None)
     if not isinstance(found, MetaData):
-        kind = db.__name__ if isinstance(db, type) else type(db).__name__
+        cls = db if isinstance(db, type) else type(db)
+        # Flask-SQLAlchemy-Lite's class has the same name.
+        kind = f"{cls.__name__} of {cls.__module__.partition('.')[0]}"
         raise ConfigurationError(_NO_DB.format(kind=kind))
     return found
 

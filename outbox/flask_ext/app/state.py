@@ -25,6 +25,7 @@ from ...store.session.caller_transaction import refuse_autocommit
 from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
 from ..session import one_commit, session_events, undone
+from ..session.autocommit import autocommit_errors
 from ..session.pending import WITHDRAWN, tell_of_dropped
 from ..session.reading import any_has_written
 from ..session.source import AnySession, SessionSource, current, one_of
@@ -118,6 +119,10 @@ class State:
             yield connection
         if not may_part:
             one_commit.watch(session, connection)
+
+    def autocommit_errors(self) -> list[str]:
+        """Return what `check` tells of engines in autocommit, where `enqueue` would refuse."""
+        return autocommit_errors(self.runtime.database.engine, self.source, self._write)
 
     @cached_property
     def _write(self) -> Insert:

@@ -26,15 +26,24 @@ _ASYNC = (
     "init_app takes no asynchronous session: give it to each call, as in"
     " await outbox.enqueue_async(…, session=session)"
 )
+_SHARED = (
+    "session=… of init_app must be a scoped_session, or a function that returns the request's"
+    " session, but is a {kind}"
+)
 _NONE = "session=… must be a sqlalchemy.orm.Session or a scoped_session, but is a {kind}"
 
 
 def refuse_maker(source: object) -> None:
-    """Raise ConfigurationError for a source that makes a session at each call, or needs await."""
+    """Raise ConfigurationError for a source that makes a session at each call, or needs await.
+
+    Likewise for one session, which all requests would share, and for whatever cannot be called.
+    """
     if is_async(source):
         raise ConfigurationError(_ASYNC)
     if isinstance(source, sessionmaker | type):
         raise ConfigurationError(_MAKER)
+    if source is not None and not callable(source):
+        raise ConfigurationError(_SHARED.format(kind=type(source).__qualname__))
 
 
 def current(source: SessionSource) -> Session:

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
+from flask import Flask
+from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from outbox import ConfigurationError, Outbox
+from outbox.flask_ext.session.autocommit import autocommit_errors
+from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops, message, newsletter
 
 pytestmark = pytest.mark.each_database
@@ -39,6 +42,37 @@ def refuses(shop: Shop, session: Session, use: str = "enqueue") -> None:
     assert [shop.count(table) for table in (tables.email, tables.content)] == [0, 0]
 
 
+def told(shop: Shop) -> bool:
+    """Return whether `flask outbox check` tells of the engine, as an error."""
+    line = "error  the session's connection is in autocommit: each statement commits at once"
+    return line in runner(shop)("check", code=1).output
+
+
+def test_check_tells_of_an_autocommit_engine(shops: Shops) -> None:
+    engine = sa.create_engine(shops.url, isolation_level="AUTOCOMMIT")
+    assert told(shops.open_on(engine))
+    assert not told(shops.open_on(sa.create_engine(shops.url)))
+
+
+def test_check_tells_of_the_engine_of_the_sessions(shop: Shop) -> None:
+    """The outbox's own engine is well, and the app's sessions use a copy of it."""
+    app, metadata = Flask("shop"), sa.MetaData()
+    session = scoped_session(
+        sessionmaker(shop.engine.execution_options(isolation_level="AUTOCOMMIT"))
+    )
+    Outbox().init_app(app, session=session, metadata=metadata, engine=shop.engine)
+    output = app.test_cli_runner().invoke(args=["outbox", "check"]).output
+    assert "error  the session's connection is in autocommit" in output
+    assert not session.registry.has()
+
+
+@pytest.mark.databases("postgresql")
+def test_a_database_that_takes_no_connection_is_not_in_autocommit() -> None:
+    """Other lines of `check` tell of it."""
+    away = sa.create_engine("postgresql+psycopg://127.0.0.1:1/shop")
+    assert autocommit_errors(away, None, sa.insert(sa.table("outbox_email"))) == []
+
+
 @pytest.mark.parametrize("use", USES)
 def test_an_autocommit_engine_is_refused(shop: Shop, use: str) -> None:
     engine = shop.engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -56,6 +90,7 @@ def test_an_engine_whose_driver_commits_by_itself_is_refused(shops: Shops) -> No
     for arguments in DRIVERS[dialect]:
         shop = shops.open_on(sa.create_engine(shops.url, connect_args=arguments))
         refuses(shop, Session(shop.engine))
+        assert told(shop)
 
 
 def test_the_refusal_leaves_the_session_usable(shop: Shop) -> None:
@@ -81,3 +116,4 @@ def test_sqlite_whose_transactions_a_listener_begins_is_not_in_autocommit(shops:
         shop.outbox.enqueue(message(), session=session)
         session.commit()
     assert shop.count(shop.tables.email) == 1
+    assert not told(shop)

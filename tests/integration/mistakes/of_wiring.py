@@ -48,6 +48,7 @@ def _(trial: Trial) -> None:
 @mistake(
     "a session in autocommit",
     exception="ConfigurationError: the session's connection is in autocommit",
+    check="error  the session's connection is in autocommit",
 )
 def _(trial: Trial) -> None:
     trial.app(SQLALCHEMY_ENGINE_OPTIONS={"isolation_level": "AUTOCOMMIT"})
@@ -63,6 +64,43 @@ def _(trial: Trial) -> None:
     Outbox().init_app(
         Flask("shop"), session=sessionmaker(engine), metadata=sa.MetaData(), engine=engine
     )
+
+
+@mistake(
+    "one session for all requests",
+    exception="ConfigurationError: session=… of init_app must be a scoped_session, or a function"
+    " that returns the request's session, but is a Session",
+)
+def _(trial: Trial) -> None:
+    engine = trial.engine(trial.url)
+    session = sessionmaker(engine)()
+    Outbox().init_app(Flask("shop"), session=session, metadata=sa.MetaData(), engine=engine)  # type: ignore[arg-type]
+
+
+@mistake(
+    "the engine in the place of the request's session",
+    exception="ConfigurationError: session=… of init_app must be a scoped_session, or a function"
+    " that returns the request's session, but is a ",
+)
+def _(trial: Trial) -> None:
+    engine = trial.engine(trial.url)
+    Outbox().init_app(Flask("shop"), session=engine, metadata=sa.MetaData(), engine=engine)  # type: ignore[arg-type]
+
+
+class _Lite:
+    """As Flask-SQLAlchemy-Lite's class: it has the other one's name, and no metadata."""
+
+
+_Lite.__module__, _Lite.__name__ = "flask_sqlalchemy_lite._extension", "SQLAlchemy"
+
+
+@mistake(
+    "the db of Flask-SQLAlchemy-Lite",
+    exception="must be Flask-SQLAlchemy's SQLAlchemy(), but is a SQLAlchemy of"
+    " flask_sqlalchemy_lite; without Flask-SQLAlchemy give session=…, metadata=… and engine=…",
+)
+def _(_trial: Trial) -> None:
+    Outbox().init_app(Flask("shop"), db=_Lite())
 
 
 @mistake(

@@ -29,6 +29,7 @@ class Code(StrEnum):
     SCHEMA = "schema"
     PRIVILEGES = "privileges"
     UNTRIED = "untried-database"
+    AUTOCOMMIT = "autocommit"
     TWO_COMMITS = "two-commits"
     BINARY_LOG = "binary-log"
     DURABILITY = "durability"

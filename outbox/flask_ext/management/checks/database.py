@@ -36,6 +36,7 @@ from ....store.queries.inspect_schema import (
 )
 from ....store.queries.server_status import alerts, server_statuses
 from ....store.schema.version import VERSION
+from ...app.state import state_of
 from ..emails import contents_refused
 from ..failures.database_line import database_line
 from ..server_lines import contents_line, paused_line, server_line
@@ -147,6 +148,7 @@ def _writes(runtime: Runtime) -> list[Finding]:
 def _settings(runtime: Runtime) -> list[Finding]:
     database = runtime.database
     findings = [warn(text, Code.UNTRIED) for text in untried(database.engine)]
+    findings += [error(text, Code.AUTOCOMMIT) for text in state_of(runtime.app).autocommit_errors()]
     findings += [warn(_TWO_COMMITS, Code.TWO_COMMITS)] if runtime.settings.allow_two_commits else []
     findings += _writes(runtime)
     findings += [ok(text, Code.POOLER) for text in prepared_statements.pooler(database)]
