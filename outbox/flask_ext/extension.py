@@ -96,7 +96,7 @@ class Outbox(AllVerbs, WithPreviews, Asynchronous):
             session = db.session
         refuse_maker(session)
         if is_known(app, engine):
-            engine_of(app, db, engine, metadata)
+            savepoints.prepared(engine_of(app, db, engine, metadata))
         runtime = make_runtime(app, db, engine, metadata)
         savepoints.listen()
         if isinstance(session, scoped_session):

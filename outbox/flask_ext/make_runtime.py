@@ -17,6 +17,7 @@ from ..worker.process.runtime import Runtime
 from ..worker.setup.pairing import celery_of
 from .app.engines import engine_of, engines_of
 from .dropin.entry import is_suppressed
+from .session.savepoints import prepared
 
 _log = logging.getLogger("outbox")
 
@@ -35,7 +36,7 @@ def make_runtime(app: Flask, db: Any, engine: Engine | None, metadata: MetaData)
         servers=servers,
         routes=Routes.read(settings.routes, servers),
         tables=define(metadata),
-        engine=lambda: engine_of(app, db, engine, metadata),
+        engine=lambda: prepared(engine_of(app, db, engine, metadata)),
         engines=lambda: engines_of(app, engine),
         celery=lambda: celery_of(app),
         sending_is_off=lambda: is_suppressed(app),

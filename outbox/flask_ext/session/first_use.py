@@ -27,8 +27,8 @@ class FirstUse:
 
     def __init__(
         self,
-        place: Callable[[Connection], Engine | Dialect],
-        wanted: Callable[[Connection], Iterable[Wanted]],
+        place: Callable[[Connection | Engine], Engine | Dialect],
+        wanted: Callable[[Connection | Engine], Iterable[Wanted]],
     ) -> None:
         """`wanted` tells what is to be heard, once for each engine or dialect that is a `place`."""
         self._place = place
@@ -49,7 +49,12 @@ class FirstUse:
         for name, listener in left:
             event.listen(connection, name, listener)
 
-    def _begin(self, connection: Connection) -> list[_Listener]:
+    def prepare(self, engine: Engine) -> None:
+        """Have an engine heard that may have been used already, but by no session that is known."""
+        if engine not in self._left:
+            self._begin(engine)
+
+    def _begin(self, connection: Connection | Engine) -> list[_Listener]:
         """Listen where nobody else does; return what each connection is to be asked for."""
         place = self._place(connection)
         # Another session must not go on before all is heard: its first statement may be the write.

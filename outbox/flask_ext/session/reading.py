@@ -190,7 +190,7 @@ def _after_begin(session: Session, _: Any, connection: Connection) -> None:
                 before.add(connection)
 
 
-def _wanted(connection: Connection) -> Iterator[Wanted]:
+def _wanted(connection: Connection | Engine) -> Iterator[Wanted]:
     dialect, engine = connection.dialect, connection.engine
     # The dialect's events are used: an engine's own cost each transaction a sixth of an enqueue's
     # time. But where a listener executes the statement itself, SQLAlchemy calls no later listener.
