@@ -63,9 +63,13 @@ def _part(entry: Any, name: str) -> Any:
 
 
 def _entries(found: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    scheduled = tasks_of(found)
-    ours = beat_schedule(config)
-    return {**found, **{key: one for key, one in ours.items() if one["task"] not in scheduled}}
+    scheduled = tasks_of(found).keys()
+    entries = dict(found)
+    for key, entry in beat_schedule(config).items():
+        if entry["task"] not in scheduled:
+            # The name may be that of an entry of the app's for another task, which stays.
+            entries[f"{key} of the outbox" if key in found else key] = entry
+    return entries
 
 
 def _queues(conf: Any) -> list[Queue] | dict[str, Any]:

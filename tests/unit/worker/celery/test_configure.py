@@ -217,6 +217,18 @@ def test_a_sweep_of_your_own_schedule_is_not_doubled(mine: Any) -> None:
     assert set(celery.conf.beat_schedule) == {"mine", "outbox.purge"}
 
 
+def test_an_entry_of_your_own_with_our_name_stays_and_ours_gets_another() -> None:
+    mine = {"task": "shop.sweep_the_floor", "schedule": 2.0}
+    celery, flask = app_with(beat_schedule={"outbox.sweep": mine}), flask_app()
+    for _ in range(2):
+        configure(celery, flask)
+        found = celery.conf.beat_schedule
+        assert found["outbox.sweep"] == mine
+        assert sorted(entry["task"] for entry in found.values()) == [
+            *("outbox.purge", "outbox.sweep", "shop.sweep_the_floor"),
+        ]
+
+
 def test_periodic_tasks_may_be_added_when_celery_is_set_up() -> None:
     celery = app_with()
 
