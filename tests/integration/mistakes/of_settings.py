@@ -10,6 +10,16 @@ mistake = CASES.mistake
 
 
 @mistake(
+    "no sender for messages that name none",
+    check="MAIL_DEFAULT_SENDER is not set, so each message without a sender of its own is refused",
+    exception="sender: is required; set it or MAIL_DEFAULT_SENDER",
+)
+def _(trial: Trial) -> None:
+    trial.app(MAIL_DEFAULT_SENDER=None)
+    trial.enqueue()
+
+
+@mistake(
     "an unknown OUTBOX_ key",
     exception="ConfigurationError: unknown setting OUTBOX_SERVER; did you mean OUTBOX_SERVERS?",
 )

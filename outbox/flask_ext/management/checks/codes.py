@@ -17,6 +17,7 @@ class Code(StrEnum):
     TLS_UNVERIFIED = "tls-unverified"
     CA_FILE = "tls-ca-file"
     NO_SERVER = "no-server"
+    NO_SENDER = "no-default-sender"
     SUPPRESSED = "mail-suppressed"
     REDIRECT = "redirect"
     OPEN_PREVIEWS = "open-previews"

@@ -28,6 +28,9 @@ _log = logging.getLogger("outbox")
 
 _IN_MEMORY = "SQLite's database is in this process's memory: no worker sees what is enqueued"
 _NO_SERVER = "no server is named, by MAIL_SERVER or OUTBOX_SERVERS: emails go to {name}"
+_NO_SENDER = (
+    "MAIL_DEFAULT_SENDER is not set, so each message without a sender of its own is refused"
+)
 _UNREAD = "the environment has {}, but app.config does not, and the outbox reads only app.config"
 _NEAR = ("localhost", "::1")
 """Hosts that nobody can listen on the way to, beside those of 127.0.0.0/8."""
@@ -58,6 +61,8 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
     ]
     findings += [warn(_LOG_DISABLED, Code.LOG_DISABLED)] if _log.disabled else []
     findings += [warn(CLOSED_DASHBOARD, Code.CLOSED)] * (CLOSED in runtime.app.extensions)
+    if not runtime.app.config.get("MAIL_DEFAULT_SENDER"):
+        findings.append(warn(_NO_SENDER, Code.NO_SENDER))
     warnings = doubtful(runtime.app.config, runtime.servers, runtime.settings)
     findings += [warn(text, Code.DOUBTFUL_SETTING) for text in warnings]
     findings += [error(text, Code.LATE_SETTING) for text in late_settings(runtime)]
