@@ -12,20 +12,16 @@ import secrets
 from typing import Any
 
 from flask import Response, current_app, g, request
-from itsdangerous import BadData, URLSafeTimedSerializer
 
-from ...domain.errors import ConfigurationError
+from . import signing
 from .role import Visitor
+from .signing import Forged
 
 COOKIE = "outbox_csrf"
 LIFETIME = 12 * 3600
 """Seconds for which a page that stays open can be used."""
 
-_NO_KEY = "the dashboard's forms need app.config['SECRET_KEY'], to sign their tokens"
-
-
-class Forged(Exception):
-    """A form was not sent from a page of this visitor, or from one that is too old."""
+_SALT = "outbox-dashboard"
 
 
 def field() -> str:
@@ -40,7 +36,7 @@ def token_of(visitor: Visitor) -> str:
         return made
     if "outbox_csrf" not in g:
         g.outbox_csrf = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
-    return str(_signer().dumps([visitor.who, g.outbox_csrf]))
+    return signing.sign(_SALT, [visitor.who, g.outbox_csrf])
 
 
 def refuse_forged(visitor: Visitor) -> None:
@@ -55,8 +51,8 @@ def refuse_forged(visitor: Visitor) -> None:
             raise Forged from refusal
         return
     try:
-        who, cookie = _signer().loads(given, max_age=LIFETIME)
-    except (BadData, ValueError, TypeError) as refusal:
+        who, cookie = signing.read(_SALT, given, LIFETIME)
+    except (ValueError, TypeError) as refusal:
         raise Forged from refusal
     sent = request.cookies.get(COOKIE, "")
     if who != visitor.who or not hmac.compare_digest(cookie.encode(), sent.encode()):
@@ -83,10 +79,3 @@ def _flask_wtf() -> Any:
     from flask_wtf import csrf
 
     return csrf
-
-
-def _signer() -> URLSafeTimedSerializer:
-    key = current_app.secret_key
-    if not key:
-        raise ConfigurationError(_NO_KEY)
-    return URLSafeTimedSerializer(key, salt="outbox-dashboard")

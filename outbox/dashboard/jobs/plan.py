@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from flask import current_app
-from itsdangerous import BadData, URLSafeTimedSerializer
-
-from ..access.csrf import Forged
+from ..access import signing
+from ..access.signing import Forged
 
 FIELD = "plan"
 LIFETIME = 3600
 """Seconds for which what a dry run has counted may be started."""
+_SALT = "outbox-job"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,19 +33,15 @@ class Plan:
 
     def sign(self) -> str:
         """Return the plan as a text that nobody else can make."""
-        return str(_signer().dumps(asdict(self)))
+        return signing.sign(_SALT, asdict(self))
 
     @classmethod
     def read(cls, given: str, who: str) -> Plan:
         """Return the plan of this visitor; raise Forged for any other text."""
         try:
-            found = cls(**_signer().loads(given, max_age=LIFETIME))
-        except (BadData, ValueError, TypeError) as refusal:
+            found = cls(**signing.read(_SALT, given, LIFETIME))
+        except TypeError as refusal:
             raise Forged from refusal
         if found.who != who:
             raise Forged
         return found
-
-
-def _signer() -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(str(current_app.secret_key), salt="outbox-job")

@@ -31,8 +31,9 @@ ERRORS: dict[int | str, tuple[str, str]] = {
     ),
     "forged": (
         "This form is too old",
-        "Nothing was changed. The page was open for long, or you have logged in anew since."
-        " Go back, load the page again, and repeat what you did.",
+        "Nothing was changed. The page was open for long, or you have logged in anew since, or"
+        " the clocks of the app's hosts differ. Go back, load the page again, and repeat what you"
+        " did.",
     ),
     "locked": (
         "That cannot be done now",

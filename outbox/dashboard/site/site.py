@@ -23,6 +23,7 @@ from ...store.bounded_waits import bounded_reads
 from ...store.connection.error_codes import is_lock_timeout, without_rows
 from ..access import csrf
 from ..access.role import Access, Role, Visitor, visitor_of
+from ..access.signing import Forged
 from .render import NOT_DONE, error_page, here
 
 _log = logging.getLogger("outbox")
@@ -204,7 +205,7 @@ def _failed(error: Exception) -> ResponseReturnValue:
         if error.response is not None:  # such as a redirect to a login
             return error.get_response()
         return error_page(error.code or 500)
-    if isinstance(error, csrf.Forged):
+    if isinstance(error, Forged):
         return error_page(400, "forged")
     if isinstance(error, InvalidMessage):
         return error_page(400, "refused", told=str(error))
