@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Flask
+from flask import Flask, g
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from werkzeug.serving import make_server
 
 from outbox import Status
+from outbox.dashboard.access.role import Role, Visitor
+from outbox.dashboard.site.so_far import SoFar
 from outbox.domain.delivery.outcome import Outcome
 from outbox.domain.delivery.transaction import Reply, Verdict
 from tests.browser.elsewhere import Elsewhere
@@ -51,6 +53,12 @@ class Office:
         """Hold what waits, as after a restored backup."""
         self.desk.shop.outbox.restored()
 
+    def _stopped(self) -> str:
+        """Return what an address says of a newsletter of which three messages were stopped."""
+        with self.desk.shop.app.test_request_context():
+            g.outbox_visitor = Visitor(role=Role.ACT, who=self.desk.who)
+            return SoFar(changed=3).sign(f"stop {NEWS}")
+
     def _loaded(self) -> str:
         self.loaded.append("loaded")
         return ""
@@ -86,7 +94,7 @@ class Office:
             "/jobs", f"/jobs/{self.job}", "/jobs/new?action=retry&status=unknown",
             f"/jobs/new?action=cancel&recipient={LONG}", "/jobs/new?action=cancel&tag=none",
             "/newsletters", "/newsletters?before=1", f"/newsletters/tag?tag={NEWS}",
-            f"/newsletters/tag?tag={NEWS}&stopped=3", "/newsletters/tag?tag=none",
+            f"/newsletters/tag?tag={NEWS}&so_far={self._stopped()}", "/newsletters/tag?tag=none",
             "/messages?status=failed&reply=550+5.1.1&domain=customers.example", "/held",
             "/suppressed", "/suppressed?address=none@x.example", "/pauses", "/audit", "/nowhere",
         ]  # fmt: skip

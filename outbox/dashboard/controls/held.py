@@ -5,29 +5,33 @@ from __future__ import annotations
 from flask import redirect, request
 from flask.typing import ResponseReturnValue
 
+from ...domain.counted import counted
 from ...domain.priority import Priority
 from ...flask_ext.app.state import state_of
 from ...flask_ext.management.corrections import Part
 from ...flask_ext.restore import pages
+from ..site import so_far
+from ..site.errors import Halfway
+from ..site.formats import bounded
 from ..site.render import here, render
 from ..site.site import Site, visitor
+from ..site.so_far import SoFar
 
 GROUPS = 30
 FIRST = 20
+_ACT = "release"
+_FIELDS = ("tag", "priority", "scheduled", "everything")
 
 
 def add_to(site: Site) -> None:
     """Add the page and its act."""
     site.page("/held", index)
-    site.action("/held/release", release)
+    site.action("/held/release", release, _at_break)
 
 
 def index() -> ResponseReturnValue:
     """Show what is held."""
-    arguments = request.args
-    return _page(
-        released=arguments.get("released", type=int), locked=arguments.get("locked", 0, type=int)
-    )
+    return _page(so_far.told(_ACT))
 
 
 def release() -> ResponseReturnValue:
@@ -35,14 +39,29 @@ def release() -> ResponseReturnValue:
 
     As with a newsletter that is stopped, the page that goes on is the answer to a form.
     """
-    form, done = request.form, _release(request.form.get("after", type=int))
-    so_far = {
-        "released": form.get("released", 0, type=int) + done.changed,
-        "locked": form.get("locked", 0, type=int) + done.locked,
-    }
-    if done.next is None:
-        return redirect(here("held_index", **so_far), 303)
-    return _page(**so_far, goes_on=done.next)
+    before = so_far.posted(_ACT)
+    done = before.plus(_release(before.after))
+    if done.after is None:
+        return redirect(here("held_index", **{so_far.FIELD: done.sign(_ACT)}), 303)
+    return _page(done)
+
+
+def _at_break(part: Part | None) -> Halfway | None:
+    """Tell how far a release has come before an error, and how many are still held."""
+    done = so_far.at_break(_ACT, part)
+    if done is None:
+        return None
+    text = f"{counted(done.changed, 'message is', 'messages are')} released so far"
+    text += so_far.counted_if_possible(_still_held)
+    fields = {name: request.form[name] for name in _FIELDS if name in request.form}
+    fields[so_far.FIELD] = done.sign(_ACT)
+    return Halfway(text=f"{text}.", action=here("held_release"), fields=fields)
+
+
+def _still_held() -> str:
+    found = pages.shown(state_of().writer_runtime, groups=1, emails=1)
+    verb = "is" if found.emails == 1 and not found.more else "are"
+    return f", and {bounded(found.emails, found.more)} {verb} still held"
 
 
 def _release(after: int | None) -> Part:
@@ -58,13 +77,12 @@ def _release(after: int | None) -> Part:
     )
 
 
-def _page(*, released: int | None, locked: int, goes_on: int | None = None) -> ResponseReturnValue:
+def _page(done: SoFar | None) -> ResponseReturnValue:
     return render(
         "controls/held.html",
         held=pages.shown(state_of().runtime, groups=GROUPS, emails=FIRST),
         priorities=[priority.name.lower() for priority in Priority],
-        released=released,
-        locked=locked,
-        goes_on=goes_on,
+        so_far=done,
+        signed="" if done is None else done.sign(_ACT),
         wanted=request.form,
     )

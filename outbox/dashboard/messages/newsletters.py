@@ -9,15 +9,21 @@ from flask import abort, redirect, request
 from flask.typing import ResponseReturnValue
 
 from ...domain.config.enqueue_options import MAX_ID, MAX_TAG
+from ...domain.counted import counted
 from ...domain.delivery.status import FINISHED, NEEDS_PERSON, Status
+from ...domain.jobs.order import Action
 from ...flask_ext.app.state import state_of
+from ...flask_ext.jobs.starting import dry_run
 from ...flask_ext.management.corrections import Part
 from ...flask_ext.management.newsletters import reports
 from ...flask_ext.management.newsletters.stop import stop_part
 from ...store.search.tag_progress import TagProgress
+from ..site import so_far
+from ..site.errors import Halfway
 from ..site.formats import bounded
 from ..site.render import here, render
 from ..site.site import Site, visitor
+from ..site.so_far import SoFar
 
 PAGE = 10
 
@@ -26,7 +32,7 @@ def add_to(site: Site) -> None:
     """Add the list, the page of one tag, and its act."""
     site.page("/newsletters", index)
     site.page("/newsletters/tag", show)
-    site.action("/newsletters/stop", stop)
+    site.action("/newsletters/stop", stop, _at_break)
 
 
 def index() -> ResponseReturnValue:
@@ -40,13 +46,8 @@ def index() -> ResponseReturnValue:
 
 def show() -> ResponseReturnValue:
     """Show one tag."""
-    arguments = request.args
-    return _page(
-        arguments.get("tag", "").strip(),
-        stopped=arguments.get("stopped", type=int),
-        otherwise=arguments.get("otherwise", 0, type=int),
-        locked=arguments.get("locked", 0, type=int),
-    )
+    tag = request.args.get("tag", "").strip()
+    return _page(tag, so_far.told(_act(tag)))
 
 
 def stop() -> ResponseReturnValue:
@@ -55,16 +56,17 @@ def stop() -> ResponseReturnValue:
     The page that goes on is the answer to a form. No link leads to it, so no other site can make a
     browser go on.
     """
-    form = request.form
-    tag, done = form.get("tag", ""), _stop(form.get("tag", ""), form.get("after", type=int))
-    so_far = {
-        "stopped": form.get("stopped", 0, type=int) + done.changed,
-        "otherwise": form.get("otherwise", 0, type=int) + done.otherwise,
-        "locked": form.get("locked", 0, type=int) + done.locked,
-    }
-    if done.next is None:
-        return redirect(here("newsletters_show", tag=tag, **so_far), 303)
-    return _page(tag, **so_far, goes_on=done.next)
+    tag = request.form.get("tag", "")
+    before = so_far.posted(_act(tag))
+    done = before.plus(_stop(tag, before.after))
+    if done.after is None:
+        told = {so_far.FIELD: done.sign(_act(tag))}
+        return redirect(here("newsletters_show", tag=tag, **told), 303)
+    return _page(tag, done)
+
+
+def _act(tag: str) -> str:
+    return f"stop {tag}"
 
 
 def _stop(tag: str, after: int | None) -> Part:
@@ -72,22 +74,33 @@ def _stop(tag: str, after: int | None) -> Part:
     return stop_part(state_of().writer_runtime, tag, after, by=visitor().who)
 
 
-def _page(
-    tag: str, *, stopped: int | None, otherwise: int, locked: int, goes_on: int | None = None
-) -> ResponseReturnValue:
+def _at_break(part: Part | None) -> Halfway | None:
+    """Tell how far a stop has come before an error, and how many still wait."""
+    tag = request.form.get("tag", "")
+    done = so_far.at_break(_act(tag), part)
+    if done is None:
+        return None
+    text = f"{counted(done.changed, 'message is', 'messages are')} cancelled so far"
+    if done.otherwise:
+        text += f", {done.otherwise} ended as unknown or sent"
+    text += so_far.counted_if_possible(lambda: _waiting(tag))
+    fields = {"tag": tag, so_far.FIELD: done.sign(_act(tag))}
+    return Halfway(text=f"{text}.", action=here("newsletters_stop"), fields=fields)
+
+
+def _waiting(tag: str) -> str:
+    found = dry_run(state_of().writer_runtime, Action.CANCEL, {"tag": tag})
+    verb = "waits" if found.emails == 1 and not found.more else "wait"
+    return f", and {bounded(found.emails, found.more)} still {verb}"
+
+
+def _page(tag: str, done: SoFar | None) -> ResponseReturnValue:
     found = reports.newsletter(state_of().runtime, tag) if 0 < len(tag) <= MAX_TAG else None
     line = None if found is None else Line.of(found)
-    if line is None and goes_on is not None:
+    if line is None and done is not None and done.after is not None:
         abort(404)
-    page = render(
-        "messages/newsletter.html",
-        tag=tag,
-        line=line,
-        stopped=stopped,
-        otherwise=otherwise,
-        locked=locked,
-        goes_on=goes_on,
-    )
+    signed = "" if done is None else done.sign(_act(tag))
+    page = render("messages/newsletter.html", tag=tag, line=line, so_far=done, signed=signed)
     return page, 200 if line else 404
 
 

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Halfway:
+    """What an act has done in parts before the error, and the form that goes on."""
+
+    text: str
+    action: str  # the address of the form
+    fields: Mapping[str, str]
+
+
 ERRORS: dict[int | str, tuple[str, str]] = {
     403: (
         "You may look, and not do this",
@@ -34,6 +47,11 @@ ERRORS: dict[int | str, tuple[str, str]] = {
         "Nothing was changed. The page was open for long, or you have logged in anew since, or"
         " the clocks of the app's hosts differ. Go back, load the page again, and repeat what you"
         " did.",
+    ),
+    "forged-halfway": (
+        "This form is too old",
+        "What was done before that stays done. The page was open for long, or you have logged in"
+        " anew since, or the clocks of the app's hosts differ.",
     ),
     "locked": (
         "That cannot be done now",

@@ -10,10 +10,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..access import csrf
 from . import formats
-from .errors import ERRORS
+from .errors import ERRORS, Halfway
 
 NOT_DONE = "not_done"
 """In the address of a page to which a login has led in the place of an act."""
+REST_NOT_DONE = "rest_not_done"
+"""The same for an act in parts, some of which may have been done before."""
 
 _PACKAGE = (__package__ or "").rpartition(".")[0]
 
@@ -39,6 +41,7 @@ def render(template: str, **values: Any) -> str:
         "here": here,
         "visitor": visitor,
         "not_done": NOT_DONE in request.args,
+        "rest_not_done": REST_NOT_DONE in request.args,
         "endpoint": (request.endpoint or "").rpartition(".")[2],
         "csrf_field": csrf.field(),
         "csrf_token": lambda: csrf.token_of(visitor),
@@ -57,7 +60,11 @@ def here(endpoint: str, **values: Any) -> str:
     return url_for(f"outbox_dashboard.{endpoint}", **values)
 
 
-def error_page(code: int, kind: str = "", told: str = "") -> tuple[str, int]:
+def error_page(
+    code: int, kind: str = "", told: str = "", halfway: Halfway | None = None
+) -> tuple[str, int]:
     """Return the page of an error: what happened, and what to do."""
+    kind = f"{kind}-halfway" if halfway and f"{kind}-halfway" in ERRORS else kind
     title, text = ERRORS.get(kind or code) or ERRORS[500]
-    return render("error.html", code=code, title=title, text=text, told=told), code
+    page = render("error.html", code=code, title=title, text=text, told=told, halfway=halfway)
+    return page, code

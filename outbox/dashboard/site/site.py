@@ -19,12 +19,14 @@ from ...domain.config.enqueue_options import MAX_ID
 from ...domain.errors import ConfigurationError, InvalidMessage, RowsLocked
 from ...flask_ext.app.state import state_of
 from ...flask_ext.management.checks import long_waits
+from ...flask_ext.management.corrections import BrokenOff, Part
 from ...store.bounded_waits import bounded_reads
 from ...store.connection.error_codes import is_lock_timeout, without_rows
 from ..access import csrf
 from ..access.role import Access, Role, Visitor, visitor_of
 from ..access.signing import Forged
-from .render import NOT_DONE, error_page, here
+from .errors import Halfway
+from .render import NOT_DONE, REST_NOT_DONE, error_page, here
 
 _log = logging.getLogger("outbox")
 
@@ -51,6 +53,12 @@ _MISSING = "site_missing"
 _DIGITS = len(str(MAX_ID))
 
 View: TypeAlias = Callable[..., ResponseReturnValue]
+AtBreak: TypeAlias = Callable[[Part | None], Halfway | None]
+"""Tells how far an act that is done in parts had come before an error, which may end a part."""
+
+
+def _nothing(_: Part | None) -> None:
+    """Say that an act is not done in parts."""
 
 
 class Site:
@@ -82,23 +90,33 @@ class Site:
         """Add a page that changes nothing."""
         self._add(rule, view, role, HTTPMethod.GET)
 
-    def action(self, rule: str, view: View) -> None:
-        """Add what changes something. Its form must have been sent from a page of the visitor."""
+    def action(self, rule: str, view: View, at_break: AtBreak = _nothing) -> None:
+        """Add what changes something. Its form must have been sent from a page of the visitor.
+
+        If it is done in parts, `at_break` tells a page of an error how far it has come.
+        """
 
         @wraps(view)
         def checked(**values: Any) -> ResponseReturnValue:
             csrf.refuse_forged(visitor())
             return view(**values)
 
-        self._add(rule, checked, Role.ACT, HTTPMethod.POST)
+        self._add(rule, checked, Role.ACT, HTTPMethod.POST, at_break=at_break)
         endpoint = f"{self._endpoint(view)}_again"
-        self._add(rule, _not_done, Role.VIEW, HTTPMethod.GET, endpoint=endpoint)
+        again = _not_done if at_break is _nothing else _rest_not_done
+        self._add(rule, again, Role.VIEW, HTTPMethod.GET, endpoint=endpoint)
 
     def _endpoint(self, view: View) -> str:
         return f"{view.__module__.rpartition('.')[2]}_{view.__name__}"
 
     def _add(
-        self, rule: str, view: View, role: Role, *methods: HTTPMethod, endpoint: str = ""
+        self,
+        rule: str,
+        view: View,
+        role: Role,
+        *methods: HTTPMethod,
+        endpoint: str = "",
+        at_break: AtBreak = _nothing,
     ) -> None:
         @wraps(view)
         def answer(**values: Any) -> ResponseReturnValue:
@@ -108,7 +126,7 @@ class Site:
                 with bounded_reads(state_of().runtime.database):
                     return view(**values)
             except Exception as error:  # noqa: BLE001  (each becomes a page, and none is lost)
-                return _failed(error)
+                return _failed(error, at_break)
 
         name = endpoint or self._endpoint(view)
         self.blueprint.add_url_rule(rule, name, answer, methods=methods)
@@ -183,10 +201,15 @@ def visitor() -> Visitor:
     return found
 
 
-def _not_done(**_: Any) -> ResponseReturnValue:
+def _not_done(what: str = NOT_DONE, **_: Any) -> ResponseReturnValue:
     """Lead to the page of a form. A login leads here if the session had ended before the form."""
     page = (request.script_root + request.path).rpartition("/")[0]
-    return redirect(f"{page}?{NOT_DONE}=1")
+    return redirect(f"{page}?{what}=1")
+
+
+def _rest_not_done() -> ResponseReturnValue:
+    """Do so for an act in parts, which may have begun before that."""
+    return _not_done(REST_NOT_DONE)
 
 
 def _home() -> ResponseReturnValue:
@@ -199,29 +222,38 @@ def _missing(**_: Any) -> ResponseReturnValue:
     abort(404)
 
 
-def _failed(error: Exception) -> ResponseReturnValue:
+def _failed(error: Exception, at_break: AtBreak) -> ResponseReturnValue:
     """Return the page of an error. An unforeseen one is raised in debug mode, and else logged."""
+    part, cause = None, error
+    if isinstance(error, BrokenOff) and isinstance(error.__cause__, Exception):
+        part, cause = error.part, error.__cause__
+    if isinstance(cause, HTTPException) and cause.response is not None:
+        return cause.get_response()  # such as a redirect to a login
+    code, kind, told = _said_of(cause)
+    return error_page(code, kind, told, at_break(part))
+
+
+def _said_of(error: Exception) -> tuple[int, str, str]:
+    """Return the HTTP code, the words and the details of an error's page."""
     if isinstance(error, HTTPException):
-        if error.response is not None:  # such as a redirect to a login
-            return error.get_response()
-        return error_page(error.code or 500)
+        return error.code or 500, "", ""
     if isinstance(error, Forged):
-        return error_page(400, "forged")
+        return 400, "forged", ""
     if isinstance(error, InvalidMessage):
-        return error_page(400, "refused", told=str(error))
+        return 400, "refused", str(error)
     if isinstance(error, RowsLocked):
         _log.info("outbox: a page of the dashboard met a locked row: %s", request.endpoint)
-        return error_page(503, "locked", told=_holders())
+        return 503, "locked", _holders()
     if is_lock_timeout(error):
         _log.warning("outbox: a page of the dashboard met a locked table: %s", request.endpoint)
-        return error_page(503, "table-locked", told=_holders())
+        return 503, "table-locked", _holders()
     if current_app.debug or current_app.testing:
         raise error
     _log.error("outbox: a page of the dashboard failed", exc_info=without_rows(error))
     if isinstance(error, ConfigurationError):  # its text names the remedy, and no value
-        return error_page(500, "set-up", told=str(error))
+        return 500, "set-up", str(error)
     # An act may take several transactions, and some of them may have committed.
-    return error_page(500, "act" if request.method == "POST" else "")
+    return 500, "act" if request.method == "POST" else "", ""
 
 
 def _holders() -> str:

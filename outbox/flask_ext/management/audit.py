@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from ...domain.config.enqueue_options import check_name
 from ...store.connection.database import Database
+from ...store.connection.row_locks import Change
 from ...store.control import audit
 from ...store.report_records import AuditEntry
 from ...store.schema.audit_tables import WHO_LENGTH
@@ -102,6 +103,18 @@ def act_of(by: Any, action: str, **what: Any) -> Act | None:
     if who is None:
         return None
     return Act(who=who, action=action, what={k: v for k, v in what.items() if v is not None})
+
+
+def noted(work: Change[int], act: Act | None, done: str) -> Change[int]:
+    """Return the same work, which leaves an entry in the audit for each of its transactions."""
+
+    def change(connection: Connection, database: Database, ids: list[int]) -> int:
+        changed = work(connection, database, ids)
+        if act is not None:
+            act.note(connection, database, f"{changed} {done}")
+        return changed
+
+    return change
 
 
 def entries(runtime: Runtime, *, limit: Any, before: Any, email: Any) -> tuple[AuditEntry, ...]:

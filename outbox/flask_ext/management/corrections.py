@@ -8,7 +8,7 @@ reported.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -112,18 +112,6 @@ def withdrawn(cancelled: int, others: Mapping[Status, int]) -> str:
     return ", ".join([f"{cancelled} cancelled", *(f"{n} {end}" for end, n in others.items())])
 
 
-def noted(work: Change[int], act: Act | None, done: str) -> Change[int]:
-    """Return the same work, which leaves an entry in the audit for each of its transactions."""
-
-    def change(connection: Connection, database: Database, ids: list[int]) -> int:
-        changed = work(connection, database, ids)
-        if act is not None:
-            act.note(connection, database, f"{changed} {done}")
-        return changed
-
-    return change
-
-
 MOST_CHANGED = 2000
 """After so many changed emails a request leaves the rest to the next one."""
 MOST_STEPS = 20
@@ -140,6 +128,14 @@ class Part:
     otherwise: int = 0  # emails that ended, but not as `work` counts it
 
 
+class BrokenOff(Exception):
+    """An error has ended a part early: it is the cause, and `part` has what is committed."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(f"{part.changed} changed")
+        self.part = part
+
+
 def do_part(
     database: Database,
     work: Change[int],
@@ -149,27 +145,44 @@ def do_part(
 ) -> Part:
     """Change the next emails of a walk, in a time that a request may take.
 
-    The `work` may add to `otherwise` the emails that it has changed and does not count.
+    The `work` may add to `otherwise` the emails that it has changed and does not count. Raises
+    BrokenOff.
     """
-    changed, locked = 0, 0
-    for _ in range(MOST_STEPS):
-        step = database.read(partial(read_step, database=database, walk=walk, after=after))
-        done, others = in_parts(database, work, list(parts(step.ids)))
-        changed, locked, after = changed + done, locked + len(others), step.next
-        if after is None or changed + len(otherwise) >= MOST_CHANGED:
-            break
-    return Part(changed=changed, locked=locked, next=after, otherwise=len(otherwise))
+    changed, locked, others = 0, 0, 0
+
+    def committed(emails: int) -> None:
+        nonlocal changed, others
+        changed, others = changed + emails, len(otherwise)
+
+    try:
+        for _ in range(MOST_STEPS):
+            step = database.read(partial(read_step, database=database, walk=walk, after=after))
+            _, left = in_parts(database, work, list(parts(step.ids)), committed)
+            locked, after = locked + len(left), step.next
+            if after is None or changed + others >= MOST_CHANGED:
+                break
+    except Exception as error:
+        part = Part(changed=changed, locked=locked, next=after, otherwise=others)
+        raise BrokenOff(part) from error
+    return Part(changed=changed, locked=locked, next=after, otherwise=others)
 
 
 def in_parts(
-    database: Database, work: Change[int], found: Iterable[Sequence[int]]
+    database: Database,
+    work: Change[int],
+    found: Iterable[Sequence[int]],
+    committed: Callable[[int], object] = lambda _: None,
 ) -> tuple[int, Collection[int]]:
-    """Change emails part by part; return how many, and the ids that another transaction holds."""
+    """Change emails part by part; return how many, and the ids that another transaction holds.
+
+    Each transaction's number is told to `committed` behind its commit.
+    """
     total, locked = 0, list[int]()
 
     def change(part: Sequence[int]) -> list[int]:
         nonlocal total
         changed, left = run_bounded(database, lambda c: on_free(c, database, work, part))
+        committed(changed)
         total += changed
         return left
 

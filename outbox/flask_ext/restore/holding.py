@@ -22,8 +22,8 @@ from ...store.instance.forget import forget_running
 from ...store.instance.held import first_held
 from ...store.jobs import row as jobs
 from ..management.arguments import OnProgress, priority_of, several_ids
-from ..management.audit import MOST_NAMED, Act, act_of, unchanged
-from ..management.corrections import in_parts, noted, scanned
+from ..management.audit import MOST_NAMED, Act, act_of, noted, unchanged
+from ..management.corrections import in_parts, scanned
 from ..management.results import Reason
 
 if TYPE_CHECKING:

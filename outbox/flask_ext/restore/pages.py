@@ -12,8 +12,8 @@ from ...store.instance.examine import look
 from ...store.instance.held import HeldGlance, first_held, glance
 from ...store.queries.id_steps import Walk
 from ..management.arguments import one_id, priority_of
-from ..management.audit import act_of
-from ..management.corrections import Part, do_part, noted
+from ..management.audit import act_of, noted
+from ..management.corrections import Part, do_part
 from . import holding
 
 if TYPE_CHECKING:
