@@ -27,12 +27,13 @@ _ROOMS = (
 class Dashboard:
     """The pages of the outbox, for people: see messages, correct them, hold them back.
 
-    `access` is called without arguments before each answer. It returns None where the visitor may
-    see nothing, a `Role`, or a pair of a `Role` and the visitor's name for the audit. It may also
-    abort the request, with a redirect to a login for example. Without `access` nobody sees
-    anything: each address answers 404 to each method, as if nothing were there. The app's log and
-    `flask outbox check` warn of that. (Flask-WTF's CSRFProtect is asked before, and answers 400 to
-    a POST without a token.) An example::
+    `access` is called without arguments before each answer. It returns None or False where the
+    visitor may see nothing, a `Role`, or a pair of a `Role` and the visitor's name for the audit.
+    Without a name, or with None, the audit says "somebody". It may also abort the request, with a
+    redirect to a login for example. Without `access` nobody sees anything: each address answers 404
+    to each method, as if nothing were there. The app's log and `flask outbox check` warn of that.
+    (Flask-WTF's CSRFProtect is asked before, and answers 400 to a POST without a token.) An
+    example::
 
         access = flask_login(lambda user: Role.ACT if user.is_staff else None)
         Dashboard(access=access).init_app(app)

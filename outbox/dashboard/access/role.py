@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from flask import current_app
 
@@ -22,11 +22,12 @@ class Role(IntEnum):
     ACT = 3  # retry, cancel, resolve, suppress, pause
 
 
-Answer: TypeAlias = "Role | tuple[Role, str] | None"
+Answer: TypeAlias = "Role | tuple[Role, str | None] | Literal[False] | None"
 Access: TypeAlias = Callable[[], "Answer | Awaitable[Answer]"]
-"""Returns the role of the visitor of the current request, and who it is; None: nobody."""
+"""Returns the role of the visitor of the current request, and who it is; None or False: nobody."""
 
 _UNNAMED = "somebody"
+"""Who it is that the app gives no name: the audit has it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,10 +59,11 @@ def visitor_of(access: Access) -> Visitor | None:
     """
     found: Any = current_app.ensure_sync(access)()
     role, who = found if isinstance(found, tuple) and len(found) == 2 else (found, _UNNAMED)
-    if role is None:
+    if role is None or role is False:  # as of `user.is_staff and Role.ACT`
         return None
     if not isinstance(role, Role):
         told = f"returned a {type(found).__name__}"
         raise ConfigurationError(f"access= {told}: return None, a Role, or (a Role, who it is)")
-    name = CONTROL.sub(" ", str(who)).strip()[:WHO_LENGTH].strip()
+    named = _UNNAMED if who is None else str(who)  # an account may have no name
+    name = CONTROL.sub(" ", named).strip()[:WHO_LENGTH].strip()
     return Visitor(role=role, who=name or _UNNAMED)

@@ -135,6 +135,27 @@ def test_an_answer_that_is_no_role_lets_nobody_in(shops: Shops, given: Any) -> N
         app.test_client().get("/outbox/messages")
 
 
+@pytest.mark.parametrize("given", [None, False, (None, "ada"), (False, "ada"), (False, None)])
+def test_false_lets_nobody_in_as_none_does(shops: Shops, given: Any) -> None:
+    """An app may well write `user.is_staff and Role.ACT`."""
+    app = shops.open().app
+    Dashboard(access=lambda: given).init_app(app)
+    assert app.test_client().get("/outbox/messages").status_code == 404
+
+
+@pytest.mark.parametrize("given", [Role.ACT, (Role.ACT, None), (Role.ACT, ""), (Role.ACT, " ")])
+def test_a_person_without_a_name_is_somebody(shops: Shops, given: Any) -> None:
+    """An account may have no name, and the audit must not say that None did it."""
+    shop = shops.open(SECRET_KEY="secret")
+    Dashboard(access=lambda: given).init_app(shop.app)
+    client = shop.app.test_client()
+    page = client.get("/outbox/pauses").text
+    token = re.findall(r'name="csrf_token" value="([^"]+)"', page)[0]
+    done = client.post("/outbox/pauses/pause", data={"csrf_token": token, "scope": "bulk"})
+    assert done.status_code == 303
+    assert [one.who for one in shop.outbox.audit()] == ["somebody"]
+
+
 def test_access_may_be_a_coroutine_and_may_send_the_visitor_elsewhere(shops: Shops) -> None:
     async def later() -> Role:
         return Role.VIEW
