@@ -6,8 +6,11 @@ from flask import redirect, request
 from flask.typing import ResponseReturnValue
 
 from ...domain.priority import Priority
+from ...flask_ext.app.state import state_of
+from ...flask_ext.management import controls
 from ...flask_ext.management.management import Management
 from ...store.control.pause import EVERYTHING
+from ..site.done import just_done, since_of_form
 from ..site.render import here, render
 from ..site.site import Site, visitor
 
@@ -30,19 +33,27 @@ def index() -> ResponseReturnValue:
     """Show each priority, and whether it is paused."""
     paused = {one.scope: one.paused_at for one in Management().paused()}
     scopes = [EVERYTHING, *(priority.name.lower() for priority in Priority)]
-    return render("controls/pauses.html", paused=paused, scopes=scopes, about=_ABOUT)
+    scope = request.args.get("done", "")
+    done = just_done(("pause", "resume"), scope=scope)
+    return render(
+        "controls/pauses.html", paused=paused, scopes=scopes, about=_ABOUT, done=done, scope=scope
+    )
 
 
 def pause() -> ResponseReturnValue:
     """Stop everything, or a priority."""
     Management().pause(_scope(), by=visitor().who)
-    return redirect(here("pauses_index"), 303)
+    return _back()
 
 
 def resume() -> ResponseReturnValue:
-    """Let it go on."""
-    Management().resume(_scope(), by=visitor().who)
-    return redirect(here("pauses_index"), 303)
+    """Let it go on, if nobody has paused it anew since the page was made."""
+    controls.resume(state_of().writer_runtime, _scope(), visitor().who, since_of_form())
+    return _back()
+
+
+def _back() -> ResponseReturnValue:
+    return redirect(here("pauses_index", done=request.form["scope"]), 303)
 
 
 def _scope() -> str | None:

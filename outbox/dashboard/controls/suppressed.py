@@ -54,7 +54,7 @@ def _page(**more: object) -> tuple[str, int]:
         "problem": problem,
         "added": "",
         "report": None,
-        "done": "done" in request.args,
+        "done": request.args.get("done", ""),
         "most_lines": suppression_file.MOST_LINES,
         **more,
     }
@@ -66,16 +66,18 @@ def add() -> ResponseReturnValue:
     given = request.form.get("new", "").strip()[: MAX_ADDRESS * 2]
     reason = request.form.get("reason", "").strip()[:REASON_LENGTH] or "by hand"
     try:
-        Management().suppress(given, reason, by=visitor().who)
+        done = Management().suppress(given, reason, by=visitor().who)
     except InvalidMessage as error:
         return _page(problem=str(error), added=given)
-    return redirect(here("suppressed_index", address=given, done=1), 303)
+    return redirect(here("suppressed_index", address=given, done="added" if done else "known"), 303)
 
 
 def remove() -> ResponseReturnValue:
     """Take an address off the list."""
-    Management().unsuppress(request.form.get("address", ""), by=visitor().who)
-    return redirect(here("suppressed_index"), 303)
+    given = request.form.get("address", "")
+    done = Management().unsuppress(given, by=visitor().who)
+    told = "removed" if done else "missing"
+    return redirect(here("suppressed_index", address=given, done=told), 303)
 
 
 def bring_in() -> ResponseReturnValue:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from flask import abort, redirect
 from flask.typing import ResponseReturnValue
 
+from ...flask_ext.app.state import state_of
+from ...flask_ext.jobs.starting import resume as resume_job
 from ...flask_ext.jobs.verbs import Jobs
 from ...store.report_records import Job
+from ..site.done import just_done, since_of_form
 from ..site.render import here, render
 from ..site.site import Site, visitor
 from .wording import WORDS
@@ -35,18 +38,24 @@ def now(job_id: int) -> ResponseReturnValue:
 def stop(job_id: int) -> ResponseReturnValue:
     """Stop it."""
     Jobs().stop_job(_found(job_id).id, by=visitor().who)
-    return redirect(here("job_show", job_id=job_id), 303)
+    return _back(job_id)
 
 
 def resume(job_id: int) -> ResponseReturnValue:
-    """Let it go on."""
-    Jobs().resume_job(_found(job_id).id, by=visitor().who)
-    return redirect(here("job_show", job_id=job_id), 303)
+    """Let it go on, if nobody has stopped it anew since the page was made."""
+    runtime = state_of().writer_runtime
+    resume_job(runtime, _found(job_id).id, visitor().who, since_of_form())
+    return _back(job_id)
+
+
+def _back(job_id: int) -> ResponseReturnValue:
+    return redirect(here("job_show", job_id=job_id, done=1), 303)
 
 
 def _page(template: str, job_id: int) -> str:
     job = _found(job_id)
-    return render(template, job=job, words=WORDS[job.action])
+    done = just_done(("stop job", "resume job"), job=job.id)
+    return render(template, job=job, words=WORDS[job.action], done=done)
 
 
 def _found(job_id: int) -> Job:

@@ -41,8 +41,9 @@ def resolve(email_id: int) -> ResponseReturnValue:
 def suppress(email_id: int) -> ResponseReturnValue:
     """Put one of its recipients on the suppression list."""
     reason = f"by hand, from message {email_id}"
-    Management().suppress(request.form.get("address", ""), reason, by=visitor().who)
-    return redirect(here("suppressed_index", address=request.form["address"], done=1), 303)
+    address = request.form.get("address", "")
+    told = "added" if Management().suppress(address, reason, by=visitor().who) else "known"
+    return redirect(here("suppressed_index", address=address, done=told), 303)
 
 
 def release(email_id: int) -> ResponseReturnValue:

@@ -21,10 +21,10 @@ from ...store.report_records import AuditEntry, EmailDetails
 from ...store.transitions.retry import RETRIED
 from ..access.role import Role
 from ..site.clock import now
+from ..site.done import done_by
 from ..site.render import render, without_surrogates
 from ..site.site import Site, visitor
 from .content import MOST_CHARACTERS, content_of, is_large, shown_email
-from .done import done_by
 from .life import life_of, newest_acts
 
 FRAME_POLICY = (
@@ -53,6 +53,7 @@ def show(email_id: int) -> ResponseReturnValue:
     email = _found(email_id)
     found = newest_acts(email_id)
     acts = found[:ACTS]
+    done = done_by(visitor().who, found) if "done" in request.args else None
     return render(
         "messages/one.html",
         email=email,
@@ -62,7 +63,8 @@ def show(email_id: int) -> ResponseReturnValue:
         most=MOST_CHARACTERS,
         is_large=is_large(email),
         is_held=email.due_at == HELD,
-        done=done_by(visitor().who, email, found) if "done" in request.args else None,
+        done=done,
+        is_past=done is not None and done.act.result in set(Status) - {email.status},
         again=_sent_again(acts) if "again" in request.args else None,
         seen=acts[0].id if acts else 0,
         copy_of=_copied_from(email_id),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection
@@ -18,7 +19,7 @@ from ...store.jobs import row
 from ...store.jobs.walk import Count, Walk, beginning
 from ...store.report_records import Job
 from ..management.arguments import limit_of, one_id
-from ..management.audit import Act, act_of
+from ..management.audit import Act, act_of, unchanged
 from ..management.emails import refuse_encrypted
 
 if TYPE_CHECKING:
@@ -120,18 +121,19 @@ def stop(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
     database, job_id, act = runtime.database, one_id(id), act_of(by, "stop job", job=one_id(id))
 
     def write(connection: Connection) -> bool:
-        return _noted(act, connection, runtime, row.stop(connection, database, job_id), "stopped")
+        done = row.stop(connection, database, job_id)
+        return _noted(act, connection, runtime, "stopped" if done else None, job_id)
 
     return run_bounded(database, write)
 
 
-def resume(runtime: Runtime, id: Any, by: Any) -> bool:  # noqa: A002
-    """Let a stopped job go on."""
+def resume(runtime: Runtime, id: Any, by: Any, since: datetime | None = None) -> bool:  # noqa: A002
+    """Let a stopped job go on; with `since` only if nobody has stopped it anew since that stop."""
     database, job_id, act = runtime.database, one_id(id), act_of(by, "resume job", job=one_id(id))
 
     def write(connection: Connection) -> bool:
-        done = row.resume(connection, database, job_id)
-        return _noted(act, connection, runtime, done, "goes on")
+        done = row.resume(connection, database, job_id, since)
+        return _noted(act, connection, runtime, "goes on" if done else None, job_id)
 
     done = run_bounded(database, write)
     _wake(runtime)
@@ -244,9 +246,19 @@ def _wake(runtime: Runtime) -> None:
 
 
 def _noted(
-    act: Act | None, connection: Connection, runtime: Runtime, done: bool, result: str
+    act: Act | None, connection: Connection, runtime: Runtime, result: str | None, job_id: int
 ) -> bool:
+    """Note what was done, or without a `result` why nothing was; return whether anything was."""
     if act is not None:
-        told = result if done else "unchanged"
+        told = unchanged(_standing(act, connection, runtime, job_id)) if result is None else result
         act.note(connection, runtime.database, told)
-    return done
+    return result is not None
+
+
+def _standing(act: Act, connection: Connection, runtime: Runtime, job_id: int) -> str:
+    """Return how a job stands that could not be stopped or resumed."""
+    found = row.jobs(connection, runtime.database, limit=1, job_id=job_id)
+    if not found:
+        return "is missing"
+    is_anew = act.action == "resume job" and found[0].state is JobState.STOPPED
+    return "was stopped anew since" if is_anew else f"is {found[0].state}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -111,14 +112,23 @@ def pause(runtime: Runtime, priority: Any, by: Any) -> bool:
     )
 
 
-def resume(runtime: Runtime, priority: Any, by: Any) -> bool:
-    """Resume a priority, or everything; False where it was not paused."""
+def resume(runtime: Runtime, priority: Any, by: Any, since: datetime | None = None) -> bool:
+    """Resume a priority, or everything; False where it was not paused.
+
+    With `since` only the pause that began at that moment is lifted.
+    """
     which, database = priority_of(priority), runtime.database
+    scope = pauses.scope_of(which)
+
+    def why(connection: Connection) -> str:
+        is_anew = since is not None and scope in pauses.paused(connection, database)
+        return unchanged("was paused anew since" if is_anew else "was not paused")
+
     return _changed(
         database,
-        lambda c: pauses.resume(c, database, which),
-        act_of(by, "resume", scope=pauses.scope_of(which)),
-        ("resumed", unchanged("was not paused")),
+        lambda c: pauses.resume(c, database, which, since),
+        act_of(by, "resume", scope=scope),
+        ("resumed", why),
     )
 
 
@@ -132,14 +142,15 @@ def _changed(
     database: Database,
     work: Callable[[Connection], bool],
     act: Act | None,
-    words: tuple[str, str],
+    words: tuple[str, str | Callable[[Connection], str]],
 ) -> bool:
     """Run `work` and write the audit in one transaction; return whether it changed anything."""
 
     def change(connection: Connection) -> bool:
         done = work(connection)
         if act is not None:
-            act.note(connection, database, words[0] if done else words[1])
+            told = words[0] if done else words[1]
+            act.note(connection, database, told if isinstance(told, str) else told(connection))
         return done
 
     return run_bounded(database, change)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from sqlalchemy import Connection, delete, select
 
 from ...domain.priority import Priority
@@ -25,11 +27,21 @@ def pause(connection: Connection, database: Database, priority: Priority | None)
     return insert_if_absent(connection, table, scope=scope, paused_at=database.now())
 
 
-def resume(connection: Connection, database: Database, priority: Priority | None) -> bool:
-    """Resume a priority, or everything; return False if it was not paused."""
+def resume(
+    connection: Connection,
+    database: Database,
+    priority: Priority | None,
+    since: datetime | None = None,
+) -> bool:
+    """Resume a priority, or everything; return False if it was not paused.
+
+    With `since` only the pause that began at that moment is lifted.
+    """
     table = database.tables.pause
-    which = table.c.scope == scope_of(priority)
-    return connection.execute(delete(table).where(which)).rowcount == 1
+    lifted = delete(table).where(table.c.scope == scope_of(priority))
+    if since is not None:
+        lifted = lifted.where(table.c.paused_at == since)
+    return connection.execute(lifted).rowcount == 1
 
 
 def paused(connection: Connection, database: Database) -> list[str]:

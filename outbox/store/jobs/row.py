@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
@@ -91,17 +92,25 @@ def lock(connection: Connection, database: Database, job_id: int) -> Row[Any] | 
 
 
 def change(
-    connection: Connection, database: Database, job_id: int, before: JobState, **values: Any
+    connection: Connection,
+    database: Database,
+    job_id: int,
+    before: JobState,
+    *,
+    since: datetime | None = None,
+    **values: Any,
 ) -> bool:
-    """Change a job that is in this state; return whether it was."""
+    """Change a job that is in this state, with `since` from then on; return whether it was."""
     job = database.tables.job
     ours = update(job).where(job.c.id == job_id, job.c.state == before.value)
+    if since is not None:
+        ours = ours.where(job.c.updated_at == since)
     return bool(connection.execute(ours.values(updated_at=database.now(), **values)).rowcount)
 
 
 def stop(connection: Connection, database: Database, job_id: int, reason: str = "") -> bool:
     """Stop a running job; the step that is under way is waited for."""
-    values = {"state": JobState.STOPPED.value, "reason": reason[:RESULT_LENGTH]}
+    values: dict[str, Any] = {"state": JobState.STOPPED.value, "reason": reason[:RESULT_LENGTH]}
     return change(connection, database, job_id, JobState.RUNNING, **values)
 
 
@@ -113,10 +122,12 @@ def stop_all(connection: Connection, database: Database, reason: str) -> None:
     connection.execute(ours.values(updated_at=database.now(), **values))
 
 
-def resume(connection: Connection, database: Database, job_id: int) -> bool:
-    """Let a stopped job go on from where it stopped."""
-    values = {"state": JobState.RUNNING.value, "reason": ""}
-    return change(connection, database, job_id, JobState.STOPPED, **values)
+def resume(
+    connection: Connection, database: Database, job_id: int, since: datetime | None = None
+) -> bool:
+    """Let a stopped job go on from where it stopped; with `since` only after that very stop."""
+    values: dict[str, Any] = {"state": JobState.RUNNING.value, "reason": ""}
+    return change(connection, database, job_id, JobState.STOPPED, since=since, **values)
 
 
 def jobs(

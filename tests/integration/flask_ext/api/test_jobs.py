@@ -88,7 +88,7 @@ def test_each_act_of_a_person_is_in_the_audit_and_so_is_the_end(shop: Shop) -> N
     assert said == [
         ("ada", "start job", "2 emails found"),
         ("bob", "stop job", "stopped"),
-        ("eve", "stop job", "unchanged"),
+        ("eve", "stop job", "unchanged: is stopped"),
         ("bob", "resume job", "goes on"),
         ("ada", "end job", "2 changed, 0 unchanged"),
     ]
