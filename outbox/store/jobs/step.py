@@ -59,6 +59,7 @@ def _change(walk: Walk, row: Row[Any], ahead: Ahead) -> None:
         "unchanged": row.unchanged + len(ids) - changed - len(locked) + left,
     }
     if ahead.is_end and not again:
+        values["unchanged"] += _vanished(row, values)
         values |= _ended(walk.connection, walk.database, row, values)
     rows.change(walk.connection, walk.database, row.id, JobState.RUNNING, **values)
 
@@ -77,6 +78,15 @@ def _change_free(walk: Walk, ids: Sequence[int], *, is_later: bool) -> tuple[int
 
     done, locked = on_free(walk.connection, walk.database, work, ids)
     return len(done.statuses), locked
+
+
+def _vanished(row: Row[Any], values: dict[str, Any]) -> int:
+    """Return how many emails that were found fitted no more when their turn came.
+
+    The walk passes them over, as it does all that never fitted. So a job's figures add up.
+    """
+    untold: int = row.found - values["changed"] - values["unchanged"]
+    return max(0, untold)
 
 
 def _ended(
