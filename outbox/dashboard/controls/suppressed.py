@@ -8,11 +8,13 @@ from flask.typing import ResponseReturnValue
 from ...domain.errors import InvalidMessage
 from ...domain.header.address import MAX_ADDRESS
 from ...flask_ext.app.state import state_of
+from ...flask_ext.management import controls
 from ...flask_ext.management.management import Management
 from ...flask_ext.management.privacy.erase import is_erased
 from ...store.report_records import Suppression
 from ...store.schema.column_types import REASON_LENGTH
 from ..access.role import Role
+from ..site.done import since_of_form
 from ..site.render import here, render
 from ..site.site import Site, visitor
 from . import suppression_file
@@ -73,9 +75,10 @@ def add() -> ResponseReturnValue:
 
 
 def remove() -> ResponseReturnValue:
-    """Take an address off the list."""
+    """Take an address off the list, if nobody has put it there anew since the page was made."""
     given = request.form.get("address", "")
-    done = Management().unsuppress(given, by=visitor().who)
+    runtime = state_of().writer_runtime
+    done = controls.unsuppress(runtime, given, visitor().who, since_of_form())
     told = "removed" if done else "missing"
     return redirect(here("suppressed_index", address=given, done=told), 303)
 

@@ -78,14 +78,22 @@ def _reason(given: Any) -> str:
     return why
 
 
-def unsuppress(runtime: Runtime, address: Any, by: Any) -> bool:
-    """Take an address off the list; False where it was not on it."""
+def unsuppress(runtime: Runtime, address: Any, by: Any, since: datetime | None = None) -> bool:
+    """Take an address off the list; False where it was not on it.
+
+    With `since` only the entry that was made at that moment is removed.
+    """
     whom, database = check_address(address, "address"), runtime.database
+
+    def why(connection: Connection) -> str:
+        is_anew = since and suppression.suppressed(connection, database, address=whom)
+        return unchanged("was put on the list anew since" if is_anew else "was not on the list")
+
     return _changed(
         database,
-        lambda c: suppression.allow(c, database, whom),
+        lambda c: suppression.allow(c, database, whom, since),
         act_of(by, "unsuppress", addresses=1),
-        ("removed", unchanged("was not on the list")),
+        ("removed", why),
     )
 
 

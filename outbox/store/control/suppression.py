@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from sqlalchemy import Connection, delete, insert, select
 from sqlalchemy.exc import IntegrityError
@@ -57,10 +58,17 @@ def _add(connection: Connection, database: Database, reasons: Mapping[str, str])
     return len(rows)
 
 
-def allow(connection: Connection, database: Database, address: str) -> bool:
-    """Take an address off the list; return False if it was not on it."""
+def allow(
+    connection: Connection, database: Database, address: str, since: datetime | None = None
+) -> bool:
+    """Take an address off the list; return False if it was not on it.
+
+    With `since` only the entry that was made at that moment is removed.
+    """
     table = database.tables.suppression
     gone = delete(table).where(table.c.address.in_(spellings(address)))
+    if since is not None:
+        gone = gone.where(table.c.created_at == since)
     return connection.execute(gone).rowcount > 0
 
 

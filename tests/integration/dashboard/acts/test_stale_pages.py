@@ -174,6 +174,26 @@ def test_who_was_faster_is_told_so_though_another_act_came_since(desk: Desk, act
     assert text_of(desk.client.get(done.headers["Location"]).text).startswith("Done.")
 
 
+def test_a_stale_page_removes_no_address_that_was_suppressed_anew(desk: Desk) -> None:
+    add, remove, address = "/suppressed/add", "/suppressed/remove", "a@x.example"
+    new = {"csrf_token": desk.token("/suppressed"), "new": address, "reason": "asked for samples"}
+    sent(desk, add, new)
+    desk.who = "bob"
+    stale = form_at(desk.get("/suppressed").text, remove)
+    desk.who = "ada"
+    sent(desk, remove, form_at(desk.get("/suppressed").text, remove))
+    desk.shop.later(1)
+    sent(desk, add, new | {"reason": "complained"})
+    desk.who = "bob"
+    told = sent(desk, remove, stale)
+    assert told == f"Nothing was changed. {address} was put on the list anew since: see why."
+    (found,) = desk.shop.outbox.suppressed()
+    assert found.reason == "complained"
+    assert desk.shop.outbox.audit()[0].result == "unchanged: was put on the list anew since"
+    sent(desk, remove, form_at(desk.get("/suppressed").text, remove))
+    assert desk.shop.outbox.suppressed() == ()
+
+
 def test_who_suppresses_or_removes_too_late_is_told_so(desk: Desk) -> None:
     page = "/suppressed"
     fields = {"csrf_token": desk.token(page), "new": "a@x.example", "address": "a@x.example"}
