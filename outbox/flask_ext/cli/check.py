@@ -21,6 +21,7 @@ from ..management.checks.settings import file_findings, settings_findings
 from ..management.server_lines import printable
 from .printing.json_output import print_json
 from .shell import as_json, current_runtime
+from .silence import bounded
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     help="With --strict: this warning is no reason to exit 1. Give it several times for several.",
 )
 @as_json
+@bounded
 @click.pass_context
 def check(context: click.Context, strict: bool, accept: tuple[str, ...], as_json: bool) -> None:
     """Examine settings, schema, broker and workers; exit 1 when something is wrong."""

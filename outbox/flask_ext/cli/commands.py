@@ -50,6 +50,7 @@ from .shell import (
     text,
     with_patience,
 )
+from .silence import bounded
 from .watch import watch
 from .workers import workers
 
@@ -200,6 +201,7 @@ def _tell_pauses() -> None:
 
 @commands.command()
 @click.argument("scope", type=_SCOPES, default=EVERYTHING)
+@bounded
 @with_patience
 def pause(scope: str) -> None:
     """Pause everything, or one priority. What is in flight still goes out."""
@@ -209,6 +211,7 @@ def pause(scope: str) -> None:
 
 @commands.command()
 @click.argument("scope", type=_SCOPES, default=EVERYTHING)
+@bounded
 @with_patience
 def resume(scope: str) -> None:
     """Resume everything, or one priority."""
@@ -224,6 +227,7 @@ def _priority(scope: str) -> str | None:
 @click.argument("address", required=False)
 @click.option("--reason", default="by hand", show_default=True, callback=text(REASON_LENGTH))
 @click.option("--remove", is_flag=True, help="Take the address off the list.")
+@bounded
 @with_patience
 def suppress(address: str | None, reason: str, remove: bool) -> None:
     """Put an address on the suppression list; without an address, show the list."""

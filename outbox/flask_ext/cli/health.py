@@ -10,11 +10,13 @@ from ..management.results import Health
 from ..management.server_lines import SUPPRESSED, printable, server_colour, server_line
 from .printing.json_output import print_json
 from .shell import SECONDS, as_json, current_outbox, current_runtime
+from .silence import bounded
 
 
 @click.command()
 @click.option("--max-age", type=SECONDS, help="Seconds; default: OUTBOX_HEALTH_AGE.")
 @as_json
+@bounded
 @with_appcontext
 def health(max_age: float | None, as_json: bool) -> None:
     """Exit 1 when an email has been due or claimed for too long, or a server needs a person."""

@@ -23,10 +23,12 @@ from ..all_verbs import AllVerbs
 from ..app.state import state_of
 from ..management.checks import long_waits
 from ..management.failures.database_line import database_line
+from . import silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ...store.connection.database import Database
     from ...worker.process.runtime import Runtime
 
 Parameters = ParamSpec("Parameters")
@@ -51,18 +53,33 @@ SECONDS, DAYS = Number(0, 1e9), Number(0, 36_500)
 
 
 class CommandGroup(click.Group):
-    """Commands that tell an error of the database, or of the settings, in one line."""
+    """Commands that tell an error of the database, or of the settings, in one line.
+
+    While the database is silent, they tell of that.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; exit with 1 and the remedy where its database cannot serve it."""
-        try:
-            return super().invoke(ctx)
-        except ConfigurationError as error:
-            raise click.ClickException(str(error)) from error
-        except (RowsLocked, SQLAlchemyError) as error:
-            with ctx.ensure_object(ScriptInfo).load_app().app_context():  # the command's has ended
-                text = "\n".join(_told(error))
-            raise click.ClickException(text) from error
+        with silence.watched(ctx, _database(ctx)) as watched:
+            try:
+                result = super().invoke(ctx)
+            except ConfigurationError as error:
+                raise click.ClickException(str(error)) from error
+            except (RowsLocked, SQLAlchemyError) as error:
+                if watched is not None and watched.gave_up:
+                    raise click.ClickException(watched.gave_up) from error
+                with ctx.ensure_object(ScriptInfo).load_app().app_context():  # the command's ended
+                    text = "\n".join(_told(error))
+                raise click.ClickException(text) from error
+            return result
+
+
+def _database(context: click.Context) -> Database | None:
+    """Return the outbox's database, or None where settings are wrong: the command tells of that."""
+    try:
+        return state_of(context.ensure_object(ScriptInfo).load_app()).runtime.database
+    except (ConfigurationError, RuntimeError, SQLAlchemyError):
+        return None
 
 
 def _told(error: RowsLocked | SQLAlchemyError) -> Iterator[str]:

@@ -21,6 +21,7 @@ from ..alarm.verbs import Watching
 from ..management.results import Health
 from ..management.server_lines import printable
 from .shell import SECONDS, current_outbox
+from .silence import bounded
 
 PATIENCE = 60.0
 """Seconds that the command of `watch` may take: cron may start the next one a minute later."""
@@ -38,6 +39,7 @@ _ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(sign
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--max-age", type=SECONDS, help="Seconds; default: OUTBOX_HEALTH_AGE.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@bounded
 @with_appcontext
 def watch(max_age: float | None, command: tuple[str, ...]) -> None:
     """Tell when the health has turned, from cron; run a COMMAND then.

@@ -77,7 +77,7 @@ def database_line(engine: Engine, error: BaseException) -> str:
     if failure is Failure.LOCKED and _is_cut_off(engine):
         failure = Failure.NO_QUORUM
     told, remedy = _TOLD[failure]
-    return f"the database {_name(engine.url)} {told} ({describe(error)}): {remedy}"
+    return f"the database {address_of(engine)} {told} ({describe(error)}): {remedy}"
 
 
 def _is_cut_off(engine: Engine) -> bool:
@@ -94,18 +94,37 @@ def refused_line(engine: Engine, error: SQLAlchemyError) -> str:
     original = error.orig if isinstance(error, StatementError) else error
     words = str(next(reversed(getattr(original, "args", ())), "")).strip().partition("\n")[0]
     return (
-        f"the database {_name(engine.url)} refuses to store an email, so nothing can be enqueued"
+        f"the database {address_of(engine)} refuses to store an email, so nothing can be enqueued"
         f" ({describe(error)}: {words[:_WORDS]}): mend what it names"
     )
 
 
-def _name(url: URL) -> str:
+def address_of(engine: Engine) -> str:
     """Return the database's address without user, password and options.
 
     A password with an @ that is not escaped spills over into the host and the database.
     """
-    spills = any("@" in str(part) for part in (url.host, url.database, *url.query))
+    url = engine.url
+    hosts = _hosts(url)
+    spills = any("@" in str(part) for part in (url.host, url.database, *url.query, hosts))
     if url.username is not None and spills:
         return f"{url.get_backend_name()}://…"
     bare = URL.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
-    return str(bare)
+    return str(bare) if not hosts else f"{url.get_backend_name()}://{hosts}/{url.database or ''}"
+
+
+def _hosts(url: URL) -> str:
+    """Return the hosts of a URL that names them as options, with a comma between them.
+
+    SQLAlchemy writes several hosts so, each with its port or with all ports in an option of theirs.
+    """
+    if url.host:
+        return ""
+    hosts, ports = _values(url, "host"), _values(url, "port")
+    if len(ports) == len(hosts):
+        hosts = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
+    return ",".join(host for host in hosts if not host.startswith(("/", "@")))
+
+
+def _values(url: URL, name: str) -> list[str]:
+    return [one for value in url.normalized_query.get(name, ()) for one in value.split(",")]

@@ -49,7 +49,8 @@ _FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
     (
         Failure.READ_ONLY,
         frozenset({"25006", 1290, 1792, 1836, "SQLITE_READONLY"}),
-        r"read-only transaction|readonly database",
+        r"read-only transaction|readonly database"
+        r"|session is read-only|server is in hot standby mode",  # by target_session_attrs
     ),
     (
         Failure.NO_ROOM,

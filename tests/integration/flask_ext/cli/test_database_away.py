@@ -113,3 +113,38 @@ def test_a_lock_of_somebody_else_is_no_outage(shops: Shops) -> None:
         person.execute(sa.text("LOCK TABLE outbox_email"))
         told = told_by(app)
     assert "holds a lock for somebody else (LockNotAvailable 55P03): find who" in told
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.each_driver
+def test_several_hosts_of_which_none_takes_writes(shops: Shops) -> None:
+    url = make_url(shops.url)
+    engine = sa.create_engine(url)
+    with engine.begin() as admin:
+        admin.exec_driver_sql(
+            f"ALTER DATABASE {url.database} SET default_transaction_read_only = on"
+        )
+    engine.dispose()
+    hosts = [f"{url.host}:{url.port}", f"localhost:{url.port}"]
+    query = {"host": hosts, "target_session_attrs": "read-write"}
+    with app_on(
+        URL.create(url.drivername, url.username, database=url.database, query=query)
+    ) as app:
+        told = told_by(app)
+    assert f"the database postgresql://{','.join(hosts)}/{url.database} takes no writes" in told
+    assert "Have the engine's URL lead to the primary" in told
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("/shop?host=a,b&port=1,2", "postgresql://a:1,b:2/shop"),
+        ("/shop?host=a:1&host=b:2", "postgresql://a:1,b:2/shop"),
+        ("/shop?host=/var/run/postgresql", "postgresql:///shop"),
+        ("shop:begin@/shop?host=s3cret@a", "postgresql://…"),
+    ],
+)
+def test_the_address_of_several_hosts(url: str, told: str) -> None:
+    engine = sa.create_engine(f"postgresql+psycopg://{url}")
+    assert database_line(engine, sa.exc.TimeoutError()).startswith(f"the database {told} was not")
