@@ -24,7 +24,7 @@ from ....store.control.blame import suspicion
 from ....store.records import Breaker
 from ....store.transitions.uncharge import review
 from ...log_events import log_alert, log_breaker
-from ...process.retry_writes import until_written
+from ...process.retry_writes import TOLD_EVERY, until_written
 from ...process.runtime import Runtime
 
 _log = logging.getLogger("outbox")
@@ -44,6 +44,7 @@ class ServerBreaker:
         self._database = runtime.database
         self._settings = runtime.settings
         self._reach = runtime.reach
+        self._seldom = runtime.seldom
         self._server = server
         opened = found if found is not None and found.is_open else None
         self.was_closed = found is None  # nothing spoke against the server
@@ -125,7 +126,12 @@ class ServerBreaker:
         ):
             self._reach.avoid(self._server)
         elif any(is_news):
-            log_breaker(self._server, why, alert=bool(known.get("alert")))
+            self._tell(why, alert=bool(known.get("alert")))
+
+    def _tell(self, why: str, *, alert: bool) -> None:
+        """Log why it opened: at once, and once a minute where probes close it again and again."""
+        if self._seldom.is_due(f"halted: {self._server} {alert} {why}", TOLD_EVERY):
+            log_breaker(self._server, why, alert=alert)
 
     def _suspect(self, **known: object) -> None:
         self._write(suspicion.suspect, **known)

@@ -15,6 +15,7 @@ from outbox.domain.delivery.transaction import Phase, Reply, Transaction, Verdic
 from outbox.store.control import circuit_breaker
 from outbox.worker.batch.watch.server_breaker import ServerBreaker
 from outbox.worker.drain import drain
+from outbox.worker.process.retry_writes import TOLD_EVERY
 from outbox.worker.sweep import sweep
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shell import runner, stuck
@@ -107,6 +108,28 @@ def test_a_server_that_many_batches_halt_at_once_is_logged_once_and_its_alert_to
         ("breaker_opened", False, logging.WARNING),
         ("breaker_opened", True, logging.ERROR),
     ]
+
+
+def test_a_server_that_is_halted_again_and_again_is_logged_once_a_minute_and_what_is_new_at_once(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, now = shop.runtime.servers[0].name, 0.0
+    shop.runtime.clock = lambda: now
+    busy = Transaction(verdict=Verdict.HALT, phase=Phase.DATA, reply=Reply(code=451, text="busy"))
+    away = replace(busy, phase=Phase.CONNECT, reply=Reply(code=0, text="refused"))
+
+    def halted(result: Transaction) -> int:
+        """Halt the server, which a probe finds well; return how many lines tell of it."""
+        caplog.clear()
+        ServerBreaker(shop.runtime, name, None).trip(Cause.SESSION, result)
+        circuit_breaker.close(shop.database, name)
+        return len(events(caplog))
+
+    assert [halted(busy) for _ in range(3)] == [1, 0, 0]
+    assert [halted(away), halted(busy)] == [1, 0]
+    assert halted(replace(busy, alert=True)) == 1
+    now = TOLD_EVERY
+    assert [halted(busy) for _ in range(2)] == [1, 0]
 
 
 @pytest.mark.long
