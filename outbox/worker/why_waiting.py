@@ -21,7 +21,7 @@ from ..store.due_times import HELD
 from ..store.instance.examine import look_on
 from ..store.queries.server_status import server_statuses
 from ..store.queries.waiting_reasons import batch_of, used_slots, waiting_email
-from ..store.report_records import EmailDetails, ServerStatus
+from ..store.report_records import BatchDetails, EmailDetails, ServerStatus
 from .process.runtime import Runtime
 
 
@@ -64,11 +64,11 @@ class _Waiting:
         batch = batch_of(self._connection, self._database, token, lease_seconds=term)
         if batch is None:
             return
-        back = f"{batch.rescue_seconds:.0f} s"
+        back = until_rescue(batch)
         if batch.worker is None:
-            yield f"no worker has taken its batch yet; it goes back in {back}"
+            yield f"no worker has taken its batch yet; it goes back {back}"
         elif batch.is_silent:
-            yield f"its worker {batch.worker} is silent; it is rescued in {back}"
+            yield f"its worker {batch.worker} is silent; it is rescued {back}"
         elif batch.awaits_reply:
             yield f"its content has left, and the worker {batch.worker} waits for the reply"
         else:
@@ -142,3 +142,10 @@ def _blocked(server: ServerStatus, cap: int | None) -> str:
 
 def _second(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S} UTC"
+
+
+def until_rescue(batch: BatchDetails) -> str:
+    """Return when the emails of a batch that nobody has go back: a sweep has to judge them."""
+    if batch.rescue_seconds > 0:
+        return f"in {batch.rescue_seconds:.0f} s"
+    return "with the next sweep, and none comes while the broker or all workers are away"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from ....store.report_records import BatchDetails, Progress
+from ....worker.why_waiting import until_rescue
 from ...management.server_lines import printable
 from .json_output import plain
 
@@ -28,12 +29,9 @@ def progress_lines(found: Progress) -> Iterator[str]:
 def _batch(batch: BatchDetails) -> str:
     told = f"{plain(batch.priority)} batch of {batch.emails}, {batch.sending} in the open window"
     if batch.worker is None:
-        return f"{told}: no worker has started it; it goes back in {batch.rescue_seconds:.0f} s"
+        return f"{told}: no worker has started it; it goes back {until_rescue(batch)}"
     if batch.is_silent:
-        return (
-            f"{told}: {batch.worker} is silent;"
-            f" its emails are rescued in {batch.rescue_seconds:.0f} s"
-        )
+        return f"{told}: {batch.worker} is silent; its emails are rescued {until_rescue(batch)}"
     if batch.awaits_reply:
         return f"{told}: {batch.worker} waits for the server's reply to its content"
     return f"{told}: {batch.worker} has it; its lease runs {batch.lease_seconds:.0f} s"

@@ -253,6 +253,8 @@ def test_progress_of_a_batch_that_no_task_has_started(shop: Shop) -> None:
     shop.later(LEASE + 1)
     [batch] = shop.outbox.progress().batches
     assert (batch.rescue_seconds, batch.is_silent) == (0.0, False)
+    told = runner(shop)("progress").output
+    assert "no worker has started it; it goes back with the next sweep, and none comes" in told
 
 
 def test_the_command_progress_prints_what_the_verb_returns(shop: Shop) -> None:

@@ -169,6 +169,14 @@ def test_a_claimed_email_names_its_worker_or_that_there_is_none(shop: Shop) -> N
     assert reason.startswith(f"its worker {WORKER} is silent; it is rescued in ")
 
 
+def test_of_a_batch_whose_time_is_over_it_is_told_that_a_sweep_must_come(shop: Shop) -> None:
+    email = shop.enqueue()
+    shop.claim()
+    shop.later(LEASE + 1)
+    (reason,) = waits(shop, email.id)
+    assert " it goes back with the next sweep, and none comes while the broker" in reason
+
+
 @pytest.mark.databases("sqlite")
 def test_show_prints_each_reason_without_control_characters(shop: Shop) -> None:
     email = shop.enqueue(send_at=START.replace(year=2400))
