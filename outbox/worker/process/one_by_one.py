@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from ...store.connection.error_codes import describe, is_refusal, may_be_of_a_row
+from ...store.connection.error_codes import describe, is_refusal, is_too_long, may_be_of_a_row
 from ...store.harmless_log import harmless_log
 from ...store.records import EmailResult, WriteResult
 from ...store.transitions.record import without_text
 
 Write = Callable[[Sequence[EmailResult]], WriteResult]
+
+_TOO_LONG = (
+    "to open its row takes longer than the database allows a statement (statement_timeout,"
+    " max_statement_time)"
+)
+"""A limit that is too small for any row, or a slow database, is no fault of this one."""
 
 
 def write_each(
@@ -79,8 +85,9 @@ def open_each(
             if not may_be_of_a_row(error):
                 raise
             failed.append(error)
-            text = "outbox: email %d cannot be sent: its row does not open (%s)"
-            harmless_log.error(text, email_id, describe(error))
+            why = _TOO_LONG if is_too_long(error) else "its row does not open"
+            text = "outbox: email %d cannot be sent: %s (%s)"
+            harmless_log.error(text, email_id, why, describe(error))
     return opened, failed
 
 
