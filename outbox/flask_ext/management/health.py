@@ -24,6 +24,7 @@ from ...store.queries.whole_state import WholeState
 from ...store.report_records import Backlog, Pause, RefusedContents, ServerStatus
 from ...store.schema.clock import utc
 from ...worker.process.runtime import NO_CELERY
+from ..session.reading import any_has_written
 from .arguments import seconds_of
 from .checks import long_waits
 from .checks.codes import Code
@@ -33,6 +34,7 @@ from .checks.finding import Finding
 from .checks.fleet import UNSEEN, beat_finding, fleet_findings
 from .checks.fleet_table import RESTART, judged, still_findings, unheard_findings
 from .checks.privacy import missing_keys
+from .checks.trial import trial_findings
 from .checks.workers import is_served
 from .emails import contents_refused
 from .failures.database_line import database_line
@@ -72,19 +74,35 @@ class Overview:
 def health(runtime: Runtime, max_age: Any, *, ask: bool) -> Health:
     """Return whether emails leave; where the database is away, return what is wrong with it.
 
-    `ask`: the workers may be asked over the broker. A privilege that this process lacks is a
-    warning: it is the reason why emails wait if the workers lack it, too.
+    `ask`: the workers may be asked over the broker, and the database whether it takes an email,
+    which is taken back. A privilege that this process lacks is a warning: it is the reason why
+    emails wait if the workers lack it, too.
     """
     limit = runtime.settings.health_age
     if max_age is not None:
         limit = seconds_of("max_age", max_age, LONGEST_AGE)
     try:
         with bounded_reads(runtime.database):
-            found = _examined(runtime, limit, ask=ask).health
+            seen = _examined(runtime, limit, ask=ask)
             lacking = lacking_privileges(runtime.database)
-        return replace(found, warnings=(*lacking, *found.warnings))
+        found = replace(seen.health, warnings=(*lacking, *seen.health.warnings))
+        is_tried = ask and not lacking and all(one.code is not Code.SCHEMA for one in seen.problems)
+        refused = _refusals(runtime) if is_tried else ()
+        problems = (*refused, *found.problems)
+        return replace(found, healthy=found.healthy and not refused, problems=problems)
     except (SQLAlchemyError, NotImplementedError) as error:  # psycopg's, of a style of dates
         return Health(healthy=False, limit=limit, problems=_faults(runtime, error))
+
+
+def _refusals(runtime: Runtime) -> tuple[str, ...]:
+    """Return why the database takes no email now: an idle outbox would not show it.
+
+    On SQLite a session of this thread that has written would keep the trial waiting in vain.
+    """
+    database = runtime.database
+    if database.facts.one_writer and any_has_written(database.engine):
+        return ()
+    return tuple(one.text for one in trial_findings(runtime) if one.level == "error")
 
 
 def overview(runtime: Runtime) -> Overview:

@@ -246,14 +246,16 @@ class Management(Searching, PrivacyVerbs):
           OUTBOX_HEALTH_AGE.
         - No sweep has judged the emails of a dead worker for as long.
         - Beat has stopped.
+        - The database takes no email now, such as with a full disk.
         - A server needs a person.
         - Emails have been due or claimed for 20 seconds, and the table of the workers says that
           nobody listens to one of their queues, or that nobody gets a task.
         - A migration was forgotten, or an encryption key is missing.
         - Nothing may be sent from here, such as from a copy.
 
-        Where emails are late, and that table does not tell why, the running
-        workers are asked which queues they listen to. That takes up to six seconds; without `ask`
-        only the tables are read. `warnings` has what else is wrong with workers and beat.
+        It stores an email and takes it back, as `check` does. Where emails are late, and that table
+        does not tell why, the running workers are asked which queues they listen to. That takes up
+        to six seconds; without `ask` the tables are only read. `warnings` has what else is wrong
+        with workers and beat.
         """
         return health.health(self._runtime, max_age, ask=ask)

@@ -5,6 +5,9 @@ The arithmetic is that of `domain/scheduling/token_bucket.py`.
 
 Other workers have a row locked for a moment, so the statement queues for it, with a bound. A host
 that vanished while it had the row keeps it locked for long: see `shared_rows`.
+
+For a table that is locked the statement waits without a bound, as all others do: PostgreSQL locks
+its tables before it runs any of it. A limit that is set before would cost a round trip.
 """
 
 from __future__ import annotations

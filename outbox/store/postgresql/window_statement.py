@@ -134,6 +134,7 @@ _FORMS: dict[Hashable, dict[str, str]] = {
 }
 
 _BOUND = ", set_config('lock_timeout', '10ms', true)"  # until the end of this transaction
+"""It bounds the wait for rows, and not for a locked table: see `permits`."""
 
 _IN_A_HURRY = {
     "bound": _BOUND,

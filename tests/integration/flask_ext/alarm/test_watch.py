@@ -38,10 +38,11 @@ def heard() -> Iterator[Heard]:
         yield found
 
 
-def late(shop: Shop) -> None:
-    """Have an email wait for too long."""
-    shop.enqueue()
+def late(shop: Shop) -> int:
+    """Have an email wait for too long; return its id."""
+    email = shop.enqueue()
     shop.later(301)
+    return email.id
 
 
 @pytest.mark.each_database
@@ -49,12 +50,12 @@ def test_it_tells_once_when_the_health_turns_and_once_when_it_is_back(
     shop: Shop, heard: Heard
 ) -> None:
     assert shop.outbox.watch() is None
-    late(shop)
+    email_id = late(shop)
     health = shop.outbox.watch()
     assert health is not None
     assert not health.healthy
     assert shop.outbox.watch() is None
-    shop.outbox.cancel_now(1)
+    shop.outbox.cancel_now(email_id)
     assert [shop.outbox.watch() is None for _ in range(2)] == [False, True]
     [(is_well, problems), back] = heard
     assert (is_well, back) == (False, (True, ()))
