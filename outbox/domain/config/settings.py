@@ -208,7 +208,7 @@ class Settings:
     )
     refused_alike: int = setting(
         10,
-        "emails that a server refuses alike in a row before the server counts as faulty",
+        "emails that a server refuses alike, none being taken, before it counts as faulty",
         least=2,
     )
     previews: bool | None = setting(

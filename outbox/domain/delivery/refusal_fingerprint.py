@@ -11,6 +11,7 @@ from .reply_words import (
     SENDERS,
     is_greylisting,
     without_addresses,
+    without_names,
     words_of,
 )
 from .transaction import Phase, RecipientResult, Reply, Transaction, Verdict
@@ -58,12 +59,28 @@ def refusal_of(result: Transaction) -> str | None:
 def fingerprint(phase: Phase, reply: Reply) -> str | None:
     """Return what refusals that are alike have in common: phase, code, enhanced code and text.
 
-    Addresses, numbers and ids in the text are masked, so that it names nobody. It is None where
-    there is no reply, or where the reply is about the recipient alone.
+    Addresses, hosts' names, numbers and ids in the text are masked: two nodes of a server are
+    alike. It is None where there is no reply, or where the reply is about the recipient alone.
     """
     if reply.code < 400 or is_greylisting(phase, reply) or _is_recipients_own(phase, reply):
         return None
-    text = without_addresses(reply.text)
+    return _in_words(phase, reply, without_names(reply.text))
+
+
+def words_for_people(phase: Phase, reply: Reply) -> str:
+    """Return a refusal as people read it: hosts' names stay, such as that of a blocklist."""
+    return _in_words(phase, reply, without_addresses(reply.text))
+
+
+def words_of_refusal(result: Transaction) -> str:
+    """Return an email's refusal as people read it: that of the first whom it is about."""
+    early = result.refused_early()
+    phase = Phase.RCPT if early else result.phase
+    named = early or [one for one in result.recipients if one.verdict is not Verdict.NEXT]
+    return words_for_people(phase, named[0].reply)
+
+
+def _in_words(phase: Phase, reply: Reply, text: str) -> str:
     for pattern, mask in _MASKS:
         text = pattern.sub(mask, text)
     words = f"{phase}: {reply.code} {reply.enhanced} {' '.join(text.split())}"
@@ -97,14 +114,26 @@ def is_of_contents(refusal: str | None) -> bool:
     return refusal is not None and refusal.startswith(f"{Phase.DOT}: ")
 
 
-def reason(refusal: str) -> str:
-    """Return the breaker's reason where every email meets this refusal.
+def is_like(refusal: str | None, other: str | None) -> bool:
+    """Return whether both are refusals of whole emails at the same stage, in whatever words.
+
+    The stages are the envelope and the content. Where a server refuses everybody, its nodes or
+    the blocklists that it asks seldom use the same words.
+    """
+    if refusal is None or other is None:
+        return False
+    return is_of_contents(refusal) is is_of_contents(other)
+
+
+def reason(words: str, *, several: bool = False) -> str:
+    """Return the breaker's reason where every email is refused in these words, or in `several`.
 
     Contents differ in what no envelope tells, so others than these may pass.
     """
-    if is_of_contents(refusal):
-        return f"{_CONTENTS}{refusal}"
-    return f"every email is refused alike: {refusal}"
+    if is_of_contents(words):
+        return f"{_CONTENTS}{words}"
+    how = "in several ways, the last of them" if several else "alike"
+    return f"every email is refused {how}: {words}"
 
 
 def codes_in(reason: str) -> tuple[int, str] | None:

@@ -2,20 +2,35 @@
 
 A blocklisted client is told so at RCPT, email after email (Postfix: "554 5.7.1 Service unavailable;
 Client host [192.0.2.1] blocked using …"). Each reply alone looks like a refusal of one recipient.
+
+Only an email that the server takes shows that it does not refuse everybody. An unknown recipient
+in between does not, and nor do other words: the server's next node may have its own.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..header.address import domain_of
 from .blame import Common, Traits
-from .refusal_fingerprint import in_ascii, is_of_contents, reason, refusal_of
+from .refusal_fingerprint import (
+    in_ascii,
+    is_like,
+    is_of_contents,
+    reason,
+    refusal_of,
+    words_of_refusal,
+)
 from .transaction import NOBODY, Phase, Transaction, Verdict
 
 _ODD = 3
 """After this many refusals alike in a row an email that differs is tried next."""
+
+IN_ANY_WORDS = 4
+"""So many times as many emails are needed where their refusals have few words in common."""
 
 AGAIN = 2
 """So many emails, refused as before behind one that a probe's server took, keep it halted."""
@@ -39,24 +54,44 @@ class SystemicRefusal:
     This does not hold where what the refused emails have in `common` explains the refusals.
     """
 
-    refusal: str  # the fingerprint, for the breaker
+    refusal: str  # the last one's fingerprint, for the breaker
+    reason: str  # the refusal in words for people; it names nobody
     emails: frozenset[int]  # of the streak: those not recorded yet go back uncharged
     common: Common
-    known: bool  # the server's breaker is open for this very refusal
+    known: bool  # the server's breaker is open for such refusals
+    several: bool = False  # they have different words
     fresh: int = 0  # so many of the emails were refused for the first time
 
+
+class _Stage:
+    """The emails that were refused at one stage, the envelope or the content; by fingerprint."""
+
+    def __init__(self) -> None:
+        self.emails: dict[int, tuple[str, Traits]] = {}
+        self.refused: dict[str, set[Refused]] = {}
+
+    def add(self, email: int, refusal: str, traits: Traits, refused: Refused) -> None:
+        self.emails[email] = refusal, traits
+        self.refused.setdefault(refusal, set()).add(refused)
+
+    def traits(self, refusal: str | None = None) -> list[Traits]:
+        """Return the traits of the emails that were refused like this; None: of all."""
+        every = self.emails.values()
+        return [traits for found, traits in every if refusal in (None, found)]
+
     @property
-    def reason(self) -> str:
-        """The refusal in words for people; it names nobody."""
-        return reason(self.refusal)
+    def everybody(self) -> set[Refused]:
+        """All who were refused, in whatever words."""
+        return set[Refused]().union(*self.refused.values())
 
 
 class RefusalStreak:
-    """Emails that one server refused alike, in a row, with no other result in between.
+    """Emails that one server refused since it last took one.
 
-    `needed` of them, to different recipients, show that the server is at fault. `known` is the
-    refusal for which its breaker is open, as it is stored. Then one more of it, the probe's, is
-    enough. Once the probe's server took an email, `AGAIN` are needed, with a fresh one among them.
+    `needed` of them, to different recipients, show that the server is at fault, where it refused
+    them alike; in any words more are needed: see `are_many`. `known` is the refusal for which its
+    breaker is open, as it is stored. Then one more, the probe's, is enough, in whatever words. Once
+    the probe's server took an email, `AGAIN` are needed, with a fresh one among them.
 
     What this batch saw the server take is known without a look. `were_taken` looks into the log:
     in one streak once for each content, and only where the answer decides.
@@ -73,17 +108,25 @@ class RefusalStreak:
         self._needed = needed
         self._known = known
         self._were_taken = were_taken
-        self.refusal: str | None = None  # of the current streak; None where there is none
-        self._emails: dict[int, Traits] = {}
-        self._refused: set[Refused] = set()
+        self.refusal: str | None = None  # of the last email; None where it met none
+        self._stages: dict[bool, _Stage] = {}  # by whether contents were refused
+        self._last = _Stage()  # that of the last refusal
         self._taken = set[int]()  # contents that do not explain why they are refused
         self._asked = set[int]()  # contents that were looked up
         self._has_taken = False  # the server took an email of this batch
 
     @property
+    def refusals(self) -> tuple[str, ...]:
+        """One refusal of each stage at which the server refused emails since it last took one."""
+        return tuple(next(iter(stage.refused)) for stage in self._stages.values())
+
+    @property
     def common(self) -> Common | None:
-        """What the refused emails have in common, once there are too many for chance."""
-        return Common.of(self._emails.values()) if len(self._emails) >= _ODD else None
+        """What emails have in common that were refused like the last one, if many were."""
+        if self.refusal is None:
+            return None
+        alike = self._last.traits(self.refusal)
+        return Common.of(alike) if len(alike) >= _ODD else None
 
     def add(
         self, email: int, result: Transaction, *, content: int, traits: Callable[[], Traits]
@@ -91,40 +134,56 @@ class RefusalStreak:
         """Note an email's result, by its id and its content's; return a refusal once it is proven.
 
         A HALT, or an email that was not sent, says nothing of it and leaves the streak as it is,
-        unless recipients were refused before the server hung up.
+        unless recipients were refused before the server hung up. So does what is about one
+        recipient alone. An email that is taken ends the streak.
         """
         if result.verdict in NOBODY and not result.refused_early():
             return None
         if result.verdict is Verdict.SENT:
             self._has_taken = True
             self.note_taken(content)
-        refusal = refusal_of(result)
-        if refusal != self.refusal:
-            self.refusal = refusal
-            self._emails, self._refused, self._asked = {}, set(), set()
+            self._stages, self._asked = {}, set()
+        refusal = self.refusal = refusal_of(result)
         if refusal is None:
             return None
-        if email not in self._emails:  # else this is another part of it
-            self._emails[email] = traits()
+        self._last = self._stages.setdefault(is_of_contents(refusal), _Stage())
+        if email not in self._last.emails:  # else this is another part of it
             what = content if result.phase is Phase.DOT else None
-            self._refused.add(Refused(result.recipients[0].address, what))
-        is_known = self._known in (refusal, in_ascii(refusal)) and self._is_as_before()
-        if not is_known and not are_enough(self._refused, self._needed, self._those_taken):
+            refused = Refused(result.recipients[0].address, what)
+            self._last.add(email, refusal, traits(), refused)
+        is_known = is_like(self._known, refusal) and self._is_as_before()
+        alike = self._last.traits() if is_known else self._enough(refusal)
+        if not alike:
             return None
+        several = len(self._last.refused) > 1
+        is_as_known = self._known in (refusal, in_ascii(refusal))
         return SystemicRefusal(
             refusal=refusal,
-            emails=frozenset(self._emails),
-            common=Common.of(self._emails.values()),
+            reason=reason(words_of_refusal(result), several=several),
+            several=several or (is_known and not is_as_known),
+            emails=frozenset(self._last.emails),
+            common=Common.of(alike),
             known=is_known,
-            fresh=sum(one.is_fresh for one in self._emails.values()),
+            fresh=sum(one.is_fresh for one in alike),
         )
+
+    def _enough(self, refusal: str) -> list[Traits]:
+        """Return the emails that show the server to be at fault; none where they are too few."""
+        last, found = self._last, list[Traits]()
+        if are_enough(last.refused[refusal], self._needed, self._those_taken):
+            found = last.traits(refusal)
+        is_of_one_domain = bool(found) and bool(Common.of(found).domains)
+        if (not found or is_of_one_domain) and len(last.refused) > 1:
+            is_many = are_many(last.everybody, self._needed, self._those_taken)
+            found = last.traits() if is_many else found
+        return found
 
     def _is_as_before(self) -> bool:
         """Return whether the refusals show that a halted server refuses as it did before."""
         if not self._has_taken:
             return True
-        is_any_fresh = any(one.is_fresh for one in self._emails.values())
-        return is_any_fresh and are_enough(self._refused, AGAIN, self._those_taken)
+        is_any_fresh = any(one.is_fresh for one in self._last.traits())
+        return is_any_fresh and are_enough(self._last.everybody, AGAIN, self._those_taken)
 
     @property
     def is_probing(self) -> bool:
@@ -146,8 +205,8 @@ class RefusalStreak:
 
         From now on only the log tells of those.
         """
-        if self._refused:
-            self._taken.difference_update(one.content for one in self._refused)
+        for stage in self._stages.values():
+            self._taken.difference_update(one.content for one in stage.everybody)
         self._taken.add(content)
 
     def _those_taken(self, contents: Collection[int]) -> Collection[int]:
@@ -175,6 +234,29 @@ def are_enough(
         return True
     contents = {one.content for one in refused if one.content is not None}
     return _count(refused, contents) >= needed and _count(refused, were_taken(contents)) >= needed
+
+
+def are_many(
+    refused: Collection[Refused],
+    needed: int,
+    were_taken: Callable[[Collection[int]], Collection[int]],
+) -> bool:
+    """Return whether a server that took nobody in between refused so many, in whatever words.
+
+    `IN_ANY_WORDS` times as many are needed as where the words are alike: an old list may begin with
+    dozens of addresses that their own servers refuse. No recipient domain counts more than `needed`
+    times.
+    """
+    if len(refused) < IN_ANY_WORDS * needed:
+        return False
+    seen = Counter[str]()
+    spread = set[Refused]()
+    for one in refused:
+        domain = domain_of(one.recipient)
+        seen[domain] += 1
+        if seen[domain] <= needed:
+            spread.add(one)
+    return are_enough(spread, IN_ANY_WORDS * needed, were_taken)
 
 
 def _count(refused: Collection[Refused], taken: Collection[int]) -> int:

@@ -30,13 +30,18 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("@", text)
 
 
+def without_names(text: str) -> str:
+    """Return a reply's text with each address, host's name and page's address masked."""
+    return _NAME.sub("@", without_addresses(text))
+
+
 def words_of(text: str) -> str:
     """Return what a server itself says in a reply's text: that is what a pattern may look at.
 
     Addresses, hosts' names and pages' addresses are masked. Where words follow the RFC's own text,
     only these count: "Requested action not taken: mailbox unavailable. Mail send limit exceeded."
     """
-    words = _NAME.sub("@", without_addresses(text))
+    words = without_names(text)
     said = _STOCK.sub(" ", words)
     return said if re.search(r"[^\W\d_]{3}", _FILLING.sub(" ", said)) else words
 

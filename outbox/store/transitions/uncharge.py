@@ -6,8 +6,9 @@ workers have charged refusals. They are found in the attempt log and taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import starmap, takewhile
 from math import ceil
 from typing import Any
 
@@ -16,8 +17,9 @@ from sqlalchemy import Connection, Row, func, select, update
 from ...domain.delivery.blame import Common
 from ...domain.delivery.breaker_timing import Cause
 from ...domain.delivery.outcome import RecipientStatus
-from ...domain.delivery.refusal_fingerprint import reason
-from ...domain.delivery.refusal_streak import Refused, are_enough
+from ...domain.delivery.refusal_fingerprint import is_like, reason, words_for_people
+from ...domain.delivery.refusal_streak import Refused, are_enough, are_many
+from ...domain.delivery.reply_table import judge
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import Phase, Verdict
 from ...domain.scheduling import backoff
@@ -26,7 +28,7 @@ from ..connection.list_parts import among, parts
 from ..connection.row_locks import lock_ids
 from ..control import circuit_breaker
 from ..control.blame.attempts import newest
-from ..control.blame.comparison import contents_taken, refusal_in
+from ..control.blame.comparison import contents_taken, refusal_in, reply_in
 from ..control.blame.own_refusals import SURER, are_own
 from ..control.counter import RESTORED
 from ..end_emails import forget_end
@@ -34,12 +36,13 @@ from ..records import traits_of
 from ..rollup.tally import count_taken_back
 
 _CHARGED = frozenset({Verdict.RETRY, Verdict.FAIL})
-_NOT_JUDGED = frozenset({Verdict.SUSPECT, Verdict.LACKING, Verdict.UNSENT})
-"""Such attempts say nothing of the server, unless it refused recipients before it hung up."""
 
 
 def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) -> int:
-    """Take back the charged refusals of this fingerprint since the server's last other result.
+    """Take back the charged refusals that are like this one since the server last took an email.
+
+    They are in whatever words: see `is_like`. What is about a recipient alone stands, such as an
+    unknown mailbox.
 
     Failed emails become pending again, behind the others, unless their `lifetime` in seconds is
     over. Deferred emails keep their due time. Both get their attempt back. In the log such an
@@ -52,10 +55,11 @@ def uncharge(database: Database, server: str, refusal: str, *, lifetime: float) 
     """
 
     def work(connection: Connection) -> int:
-        tail = _tail(connection, database, server, refusal)
+        tail = _tail(connection, database, server)
         several = {row.email_id for row in tail if row.recipients > 1}
         _write_again(connection, database, refusal, several)
-        charged = [r for r in tail if r.verdict in _CHARGED and not _is_over(r, lifetime)]
+        alike = [row for row in tail if is_like(_refusal(row), refusal)]
+        charged = [r for r in alike if r.verdict in _CHARGED and not _is_over(r, lifetime)]
         # In the order of ids, and without waiting: locked rows are passed over.
         ids = among(database, {row.email_id for row in charged})
         ids &= database.tables.email.c.redacted_at.is_(None)  # nothing is left that could be sent
@@ -79,45 +83,83 @@ def review(
     lifetime: float,
     outsider_tells: Callable[[Common], bool],
 ) -> bool:
-    """Return whether equal refusals in the log, of all workers, show that the server is at fault.
+    """Return whether refusals in the log, of all workers, show that the server is at fault.
 
-    A batch whose last emails were refused alike, but too few to decide, calls this at its end. If
-    the log has `needed` equal refusals in a row, the breaker opens with an alert. Then, or if it is
-    already open for this refusal, the refusals are taken back.
+    A batch that saw such refusals, but too few to decide, calls this at its end. If the log has
+    `needed` equal ones since the server last took an email, or more in any words, the breaker opens
+    with an alert. Then, or if it is already open for such a refusal, the refusals are taken back.
 
-    Whether they are enough, `are_enough` says. Refusals for only one recipient domain are that
-    domain's fault. Refusals of only one sender may be that sender's, if another sender's email was
-    accepted lately or waits (`outsider_tells`). Contents are to blame themselves if the server
-    takes others in between (`are_own`): then `SURER` times as many are needed, of emails that were
-    refused for the first time.
+    Whether they are enough, `are_enough` and `are_many` say. Refusals for only one recipient domain
+    are that domain's fault. Refusals of only one sender may be that sender's, if another sender's
+    email was accepted lately or waits (`outsider_tells`). Contents are to blame themselves if the
+    server takes others in between (`are_own`): then `SURER` times as many are needed, of emails
+    that were refused for the first time.
     """
-    tail = database.read(lambda c: _tail(c, database, server, refusal))
-    rows = [row for row in tail if refusal_in(Phase(row.phase), row) == refusal]
-    if circuit_breaker.refusal(database, server) != refusal:
-        refused = {
-            Refused(row.recipient, row.content_id if row.phase == Phase.DOT else None)
-            for row in rows
-        }
-        if not are_enough(refused, needed, partial(contents_taken, database, server, refusal)):
-            return False
+
+    def shows(words: str | None, rows: Sequence[Row[Any]]) -> bool:
         common = Common.of(map(traits_of, rows))
         if common.domains:
             return False
         fresh = len({row.email_id for row in rows if not row.waited})
-        if fresh < SURER * needed and are_own(database, server, refusal):
+        own = partial(are_own, database, server, words or refusal, in_any_words=words is None)
+        if fresh < SURER * needed and own():
             return False
-        if outsider_tells(common):
+        return not outsider_tells(common)
+
+    if not is_like(circuit_breaker.refusal(database, server), refusal):
+        tail = database.read(lambda connection: _tail(connection, database, server))
+        alike = _alike(tail, refusal)
+        if not any(
+            starmap(shows, _enough(alike, needed, partial(contents_taken, database, server)))
+        ):
             return False
-        circuit_breaker.trip(
-            database, server, cause=Cause.EMAILS, reason=reason(refusal), alert=True,
-            refusal=refusal, suspect_id=rows[0].email_id,
-        )  # fmt: skip
+        _trip(database, server, alike)
     uncharge(database, server, refusal, lifetime=lifetime)
     return True
 
 
-def _tail(connection: Connection, database: Database, server: str, refusal: str) -> list[Row[Any]]:
-    """Return the newest attempts on the server, back to the first that ended otherwise.
+def _alike(tail: Sequence[Row[Any]], refusal: str) -> dict[str, list[Row[Any]]]:
+    """Return the attempts that met a refusal like this one, by fingerprint; the newest first."""
+    found: dict[str, list[Row[Any]]] = {}
+    for row in tail:
+        if (met := _refusal(row)) is not None and is_like(met, refusal):
+            found.setdefault(met, []).append(row)
+    return found
+
+
+def _enough(
+    alike: Mapping[str, list[Row[Any]]],
+    needed: int,
+    were_taken: Callable[[str, Collection[int]], Collection[int]],
+) -> Iterator[tuple[str | None, list[Row[Any]]]]:
+    """Yield attempts that are so many that the server may be at fault; in any words with None."""
+    for words, rows in alike.items():
+        if are_enough(_refused(rows), needed, partial(were_taken, words)):
+            yield words, rows
+    if len(alike) > 1:
+        every = [row for rows in alike.values() for row in rows]
+        if are_many(_refused(every), needed, partial(were_taken, next(iter(alike)))):
+            yield None, every
+
+
+def _refused(rows: Sequence[Row[Any]]) -> set[Refused]:
+    return {
+        Refused(row.recipient, row.content_id if row.phase == Phase.DOT else None) for row in rows
+    }
+
+
+def _trip(database: Database, server: str, alike: Mapping[str, list[Row[Any]]]) -> None:
+    """Open the breaker for the newest of these refusals."""
+    refusal, (newest, *_) = next(iter(alike.items()))
+    words = words_for_people(Phase(newest.phase), reply_in(newest))
+    circuit_breaker.trip(
+        database, server, cause=Cause.EMAILS, reason=reason(words, several=len(alike) > 1),
+        alert=True, refusal=refusal, suspect_id=newest.email_id,
+    )  # fmt: skip
+
+
+def _tail(connection: Connection, database: Database, server: str) -> list[Row[Any]]:
+    """Return the newest attempts on the server, back to the first that took an email.
 
     None is from before a restore.
     """
@@ -141,15 +183,18 @@ def _tail(connection: Connection, database: Database, server: str, refusal: str)
         .join_from(found, database.tables.email, email.id == found.c.email_id)
         .order_by(found.c.id.desc())
     )
-    return list(_while_alike(connection.execute(statement).all(), refusal))
+    rows = connection.execute(statement).all()
+    return list(takewhile(lambda row: row.verdict != Verdict.SENT, rows))
 
 
-def _while_alike(rows: Sequence[Row[Any]], refusal: str) -> Iterable[Row[Any]]:
-    """Yield the rows up to another result, including rows that judge no email."""
-    for row in rows:
-        if row.verdict not in _NOT_JUDGED and refusal_in(Phase(row.phase), row) != refusal:
-            return
-        yield row
+def _refusal(row: Row[Any]) -> str | None:
+    """Return the fingerprint of the refusal that the server gave to this email; None: of none.
+
+    The log has a halt where it was taken back, and a suspicion where the server hung up behind it.
+    """
+    phase = Phase(row.phase)
+    refusal = refusal_in(phase, row)
+    return refusal if refusal and judge(phase, reply_in(row)).verdict in _CHARGED else None
 
 
 def _write_again(
@@ -165,7 +210,7 @@ def _write_again(
     for ours in parts(sorted(lock_ids(connection, database, waits))):
         found = select(table).where(table.c.email_id.in_(ours), failed)
         for row in connection.execute(found).all():
-            if refusal_in(Phase.RCPT, row) == refusal:
+            if is_like(refusal_in(Phase.RCPT, row), refusal):
                 this = (table.c.email_id == row.email_id) & (table.c.position == row.position)
                 connection.execute(again.where(this))
 

@@ -198,7 +198,12 @@ def _was_taken(rows: Sequence[Any], content: int, refusal: str) -> bool:
 
 def refusal_in(phase: Phase, row: Any) -> str | None:
     """Return the fingerprint of the refusal that this row has, in this phase."""
-    return fingerprint(phase, Reply(code=row.code, enhanced=row.enhanced, text=row.reply))
+    return fingerprint(phase, reply_in(row))
+
+
+def reply_in(row: Any) -> Reply:
+    """Return the reply that this row has."""
+    return Reply(code=row.code, enhanced=row.enhanced, text=row.reply)
 
 
 def taken_since(database: Database, server: str, moment: datetime) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import select
 
-from ....domain.delivery.refusal_fingerprint import is_of_contents
+from ....domain.delivery.refusal_fingerprint import is_like, is_of_contents
 from ....domain.delivery.transaction import Phase, Verdict
 from ...connection.database import Database
 from ...schema.clock import utc
@@ -31,10 +32,13 @@ AT_ONCE = timedelta(seconds=2)
 that frees a place now and then seldom does so just then."""
 
 
-def are_own(database: Database, server: str, refusal: str, *, seen: int = 0) -> bool:
+def are_own(
+    database: Database, server: str, refusal: str, *, seen: int = 0, in_any_words: bool = False
+) -> bool:
     """Return whether this server refuses some contents like this just now, and takes others.
 
-    So many emails that were taken behind such a refusal the caller has `seen` itself.
+    So many emails that were taken behind such a refusal the caller has `seen` itself. With
+    `in_any_words` the refusals in question had different words, so those in the log may have, too.
     """
     if not is_of_contents(refusal):
         return False
@@ -50,10 +54,11 @@ def are_own(database: Database, server: str, refusal: str, *, seen: int = 0) -> 
     rows = database.read(lambda connection: connection.execute(statement).all())
     if not seen and not any(row.is_new for row in rows if row.verdict == Verdict.SENT):
         return False
-    return seen + _turns(rows, refusal) >= OTHERS
+    is_such = partial(is_like if in_any_words else str.__eq__, refusal)
+    return seen + _turns(rows, is_such) >= OTHERS
 
 
-def _turns(rows: Iterable[Any], refusal: str) -> int:
+def _turns(rows: Iterable[Any], is_such: Callable[[str | None], bool]) -> int:
     """Count the emails that were taken at once behind a refusal, in the order of their tries."""
     turns, refused_at = 0, None
     for row in rows:
@@ -62,7 +67,7 @@ def _turns(rows: Iterable[Any], refusal: str) -> int:
                 is_behind = refused_at <= utc(row.started_at) <= refused_at + AT_ONCE
                 turns, refused_at = turns + is_behind, None if is_behind else refused_at
         elif row.verdict in (Verdict.FAIL, Verdict.RETRY) and (
-            refusal_in(Phase(row.phase), row) == refusal
+            is_such(refusal_in(Phase(row.phase), row))
         ):
             refused_at = utc(row.finished_at)
     return turns

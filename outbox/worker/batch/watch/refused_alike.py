@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ....domain.config.settings import Settings
 from ....domain.delivery.blame import Traits, most_different
+from ....domain.delivery.refusal_fingerprint import is_like
 from ....domain.delivery.refusal_streak import TRIED, RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
 from ....store.control.blame.own_refusals import SURER
@@ -38,7 +39,9 @@ class RefusedAlike:
         )
         self.note_taken = self._streak.note_taken  # it is called for each email: no call more
         self._pending: tuple[SystemicRefusal, int] | None = None  # a probe that tries further ones
-        self._own: dict[tuple[str, int], bool] = {}  # are the contents to blame, as the log says?
+        self._own: dict[
+            tuple[str, int, bool], bool
+        ] = {}  # are the contents to blame, as the log says?
         self._turns = 0  # emails that were taken right behind such a refusal
         self._has_taken = False
         self._clock = clock
@@ -47,8 +50,8 @@ class RefusedAlike:
 
     @property
     def is_any(self) -> bool:
-        """Whether the last email was refused in a way that other emails may be."""
-        return self._streak.refusal is not None
+        """Whether emails were refused as others may be, since the server last took one."""
+        return bool(self._streak.refusals)
 
     @property
     def is_choosy(self) -> bool:
@@ -91,8 +94,8 @@ class RefusedAlike:
         return Diagnosis(Kind.SERVER, acquitted=alike.emails)
 
     def _goes_on(self, alike: SystemicRefusal) -> bool:
-        """Return whether the last result was this refusal too, or told nothing."""
-        return self._streak.refusal == alike.refusal
+        """Return whether the last result was such a refusal too, or told nothing."""
+        return is_like(self._streak.refusal, alike.refusal)
 
     def _may_tell(self, alike: SystemicRefusal, untried: Sequence[Traits]) -> bool:
         """Return whether a probe goes on: to what was not tried before, and to `TRIED` at least.
@@ -111,7 +114,7 @@ class RefusedAlike:
 
     def review(self) -> None:
         """Look at the log, which has the refusals of other batches too, behind the last record."""
-        if (refusal := self._streak.refusal) is not None:
+        for refusal in self._streak.refusals:
             self._breaker.review_refusals(refusal, outsider_tells=self._others.tell_of)
 
     def _trip(self, alike: SystemicRefusal, email_id: int) -> None:
@@ -130,17 +133,17 @@ class RefusedAlike:
         Nor is it where the log shows that it takes other contents in between.
         """
         if alike.known:
-            return not (self._has_taken and self._are_own(alike.refusal))
+            return not (self._has_taken and self._are_own(alike))
         if alike.common.domains:
             return False
-        if alike.fresh < SURER * self._needed and self._are_own(alike.refusal):
+        if alike.fresh < SURER * self._needed and self._are_own(alike):
             return False
         if any(alike.common.lacked_by(email) for email in untried()):
             return False
         return not self._others.tell_of(alike.common)
 
-    def _are_own(self, refusal: str) -> bool:
-        asked = refusal, self._turns
+    def _are_own(self, alike: SystemicRefusal) -> bool:
+        asked = refusal, seen, several = alike.refusal, self._turns, alike.several
         if asked not in self._own:
-            self._own[asked] = self._others.are_own(refusal, seen=self._turns)
+            self._own[asked] = self._others.are_own(refusal, seen=seen, in_any_words=several)
         return self._own[asked]

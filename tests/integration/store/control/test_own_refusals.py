@@ -81,6 +81,12 @@ def test_three_that_were_taken_behind_a_refusal_show_it(
     assert are_own(shop.database, SERVER, REFUSAL) is expected
 
 
+def test_where_the_words_differ_those_behind_other_words_show_it_too(shop: Shop) -> None:
+    log(shop, [X, S] * 3)
+    assert not are_own(shop.database, SERVER, REFUSAL)
+    assert are_own(shop.database, SERVER, REFUSAL, in_any_words=True)
+
+
 def test_a_quota_that_frees_a_place_now_and_then_does_not(shop: Shop) -> None:
     log(shop, [F, S] * 10, step=AT_ONCE.total_seconds() + 1.0)
     assert not are_own(shop.database, SERVER, REFUSAL)

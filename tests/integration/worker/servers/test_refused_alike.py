@@ -170,7 +170,8 @@ def test_a_success_in_between_makes_the_refusals_the_emails_own(
 def test_refusals_that_are_the_recipients_own_or_differ_are_charged(
     shop: Shop, catcher: Catcher, reply: str
 ) -> None:
-    catcher.reply_to_recipient = lambda a: reply.format(a, number=int(a[8:13]) % 3 + 1)
+    """Each has words of its own."""
+    catcher.reply_to_recipient = lambda a: reply.format(a, number=int(a[8:13]) + 1)
     enqueue(shop, 20)
     Motion(shop=shop).beat()
     assert standing(shop) == {FAILED: 20}
