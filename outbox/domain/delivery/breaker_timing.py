@@ -44,7 +44,8 @@ Each tries other emails, and the few that the server takes may be among the last
 
 ALERT_PAUSE = 300.0
 """Seconds between tries of a session that only a person can repair: refused credentials that come
-again and again may lock an account."""
+again and again may lock an account. The first refusal is tried again after `OPEN_FIRST`: a server
+whose directory is overloaded refuses one login now and then."""
 
 RETRIED = 10.0
 """A starting worker brings the next try forward, but not before these seconds after the last."""
@@ -76,8 +77,12 @@ def trial_seconds(failures: int) -> float:
     return OPEN_FIRST if failures <= TRIALS else OPEN_MAX[Cause.EMAILS]
 
 
-def first_seconds(cause: Cause, reason: str, *, alert: bool, named: float | None) -> float:
+def first_seconds(
+    cause: Cause, reason: str, *, alert: bool, named: float | None, may_pass: bool = False
+) -> float:
     """Return the seconds for which a breaker opens; `named` are those that the server asked for.
+
+    With `may_pass` one more try soon is worth it, although a person is alerted.
 
     A certificate that does not verify is tried again as soon as without its alert: it may be that
     of one of several servers behind the name.
@@ -85,7 +90,8 @@ def first_seconds(cause: Cause, reason: str, *, alert: bool, named: float | None
     seconds = max(open_seconds(1, cause), named or 0.0)
     if cause is Cause.EMAILS:
         return min(OPEN_MAX[cause], seconds)
-    return max(seconds, ALERT_PAUSE) if alert and not is_unverified(reason) else seconds
+    waits = alert and not may_pass and not is_unverified(reason)
+    return max(seconds, ALERT_PAUSE) if waits else seconds
 
 
 PROBE_FIRST, SESSION_FIRST = 20.0, 30.0

@@ -36,6 +36,11 @@ def told_since(alert: str, newest: str, *, most: int) -> str:
     return alert.partition(_SINCE)[0][: most - len(behind)] + behind
 
 
+def may_pass(reason: str) -> bool:
+    """Return whether the server refused a user name or password that it may take the next time."""
+    return reason.startswith(f"{Phase.AUTH}: 535")
+
+
 def refuses_login(reason: str) -> bool:
     """Return whether the server refused the user name or the password."""
     return reason.startswith(Phase.AUTH)

@@ -85,6 +85,7 @@ def trip(
     reason: str,
     alert: bool = False,
     named: float | None = None,
+    may_pass: bool = False,
     refusal: str | None = None,
     suspect_id: int | None = None,
 ) -> bool:
@@ -94,13 +95,14 @@ def trip(
 
     So workers that meet the same outage at the same time count as one failure. A failed probe was
     counted when it was taken. `named` is the delay in seconds that the server asked for. As far as
-    the cause allows, the next probe waits at least that long. It is never brought forward, unless
+    the cause allows, the next probe waits at least that long. With `may_pass` it comes soon all the
+    same (`first_seconds`). It is never brought forward, unless
     it was put off while the database's clock was ahead. An alert and its reason stand until the
     server accepts an email; the newest reason is put behind. `refusal` is the fingerprint of the
     reply with which the server refuses every email. Raises LockedElsewhere if the row stays locked.
     """
     table, now = database.tables.breaker, database.now()
-    until = database.now(first_seconds(cause, reason, alert=alert, named=named))
+    until = database.now(first_seconds(cause, reason, alert=alert, named=named, may_pass=may_pass))
     first = {
         "state": BreakerState.OPEN, "cause": cause, "failures": 1, "opened_at": now, "seen_at": now,
         "retry_at": until, "alert": alert, "reason": reason[:REPLY_LENGTH], "prober": None,

@@ -133,7 +133,7 @@ def write_each_one(made: World, number: int, name: str, tag: str) -> None:
 def test_an_old_list_whose_addresses_are_refused_in_many_words_stops_no_other_and_ends(
     bad: int, is_first: bool, shops: Shops
 ) -> None:
-    words, ids = {}, letters()
+    words, ids = dict[str, str](), letters()
 
     def mailbox(address: str) -> str | None:
         if not address.startswith("gone"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -80,16 +81,33 @@ def test_an_email_that_was_put_off_waits_for_its_own_time_and_the_server_goes_on
     assert sending.count(sending.tables.breaker) == 0
 
 
+REFUSING = (HELLO[0], EHLO_AUTH, expect("AUTH", "535 5.7.8 wrong"))
+MENDED = (HELLO[0], EHLO_AUTH, expect("AUTH", "235 welcome"), serve)
+LOGIN: dict[str, Any] = {
+    "MAIL_USERNAME": "jo",
+    "MAIL_PASSWORD": "hunter2",
+    "OUTBOX_CLEARTEXT_AUTH": True,
+}
+
+
+def test_credentials_that_are_refused_once_are_tried_again_after_seconds(shops: Shops) -> None:
+    """An overloaded directory refuses one login: that halts the only server for no five minutes."""
+    with ScriptedServer(REFUSING, MENDED) as server:
+        shop = shops.open(MAIL_PORT=server.port, **LOGIN)
+        shop.enqueue()
+        drain(shop.runtime)
+        assert (states(shop), drain(shop.runtime)) == ({("pending", 0, 0)}, 0)
+        shop.later(6)
+        drain(shop.runtime)
+        assert states(shop) == {("sent", 1, 0)}
+        assert len(server.dialogues) == 2
+        assert parsed(runner(shop)("health", "--json"))["alerts"] == []
+        shop.runtime.disconnect()
+
+
 def test_refused_credentials_charge_nobody_alert_and_wait_for_a_person(shops: Shops) -> None:
-    refusing = (HELLO[0], EHLO_AUTH, expect("AUTH", "535 5.7.8 wrong"))
-    mended = (HELLO[0], EHLO_AUTH, expect("AUTH", "235 welcome"), serve)
-    with ScriptedServer(refusing, mended) as server:
-        shop = shops.open(
-            MAIL_PORT=server.port,
-            MAIL_USERNAME="jo",
-            MAIL_PASSWORD="hunter2",
-            OUTBOX_CLEARTEXT_AUTH=True,
-        )
+    with ScriptedServer(REFUSING, REFUSING, MENDED) as server:
+        shop = shops.open(MAIL_PORT=server.port, **LOGIN)
         run = runner(shop)
         shop.enqueue()
         drain(shop.runtime)
@@ -98,6 +116,9 @@ def test_refused_credentials_charge_nobody_alert_and_wait_for_a_person(shops: Sh
         assert [one["reason"][:9] for one in figures["alerts"]] == ["auth: 535"]
         assert "ALERT" in run("check", code=1).output
         assert "hunter2" not in run("check", code=1).output + run("stats").output
+        shop.later(6)
+        drain(shop.runtime)
+        assert (len(server.dialogues), states(shop)) == (2, {("pending", 0, 0)})
         shop.later(290)
         assert drain(shop.runtime) == 0
         shop.later(20)

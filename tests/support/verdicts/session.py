@@ -29,6 +29,7 @@ ehlo = partial(halted, TableRow.EHLO, phase=AT.EHLO)
 starttls = partial(halted, TableRow.STARTTLS, phase=AT.STARTTLS, tls=UNDER_TLS, offers=OFFERS)
 auth_4xx = partial(halted, TableRow.AUTH_4XX, phase=AT.AUTH)
 auth_refused = partial(halted_for_long, TableRow.AUTH_REFUSED, phase=AT.AUTH)
+auth_refused_once = partial(auth_refused, pause=5.0)  # it is tried once more before it waits long
 closing = partial(halted, TableRow.CLOSING)
 login_wanted = partial(halted_for_long, TableRow.LOGIN_WANTED)
 
@@ -151,9 +152,9 @@ SECURING = (
 LOGGING_IN = (
     auth_4xx("454", {"AUTH": "454 4.7.0 later"}, **AUTH),
     auth_4xx("closed", {"AUTH": hang_up}, event=Event.CLOSED, **AUTH),
-    auth_refused("535", {"AUTH": "535 5.7.8 wrong"}, **AUTH),
+    auth_refused_once("535", {"AUTH": "535 5.7.8 wrong"}, **AUTH),
     auth_refused("534", {"AUTH": "534 5.7.9 too weak"}, **AUTH),
-    auth_refused("535 under TLS", {"AUTH": "535 5.7.8 wrong"}, **STARTTLS),
+    auth_refused_once("535 under TLS", {"AUTH": "535 5.7.8 wrong"}, **STARTTLS),
     *(
         auth_refused(
             name,

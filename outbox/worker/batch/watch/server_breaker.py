@@ -13,6 +13,7 @@ from ....domain.delivery.halt_reason import (
     UNVERIFIED,
     halt_reason,
     is_unverified,
+    may_pass,
 )
 from ....domain.delivery.refusal_fingerprint import in_ascii
 from ....domain.delivery.refusal_streak import SystemicRefusal
@@ -51,6 +52,8 @@ class ServerBreaker:
         self.was_open = opened is not None  # this batch is its probe
         self.failures = opened.failures if opened is not None else 0  # in a row, while it was open
         self.refusal = opened.refusal if opened is not None else None  # of every email
+        # This batch is one more try after the server refused the credentials.
+        self._logs_in_again = opened is not None and may_pass(opened.reason)
         self.is_tripped = False  # this batch opened it, or keeps it open
 
     def trip(self, cause: Cause, result: Transaction, *, suspect_id: int | None = None) -> None:
@@ -61,6 +64,7 @@ class ServerBreaker:
             reason=told(result),
             alert=result.alert,
             named=result.retry_after,
+            may_pass=not self._logs_in_again and may_pass(told(result)),
             suspect_id=suspect_id,
         )
 
