@@ -10,11 +10,11 @@ from enum import StrEnum
 from ..scheduling.backoff import GREYLIST_FLOOR
 from .reply_words import (
     CLIENT_THROTTLE,
-    EXCHANGE_THROTTLE,
     GMAIL_THROTTLE,
     LIMIT,
     POLICY_QUOTA,
     SENDERS_LIMIT,
+    SENDERS_QUOTA,
     SES_THROTTLE,
     THROTTLE,
     is_greylisting,
@@ -124,7 +124,7 @@ ROWS: tuple[Row, ...] = (
     # Gmail and Mailtrap count at DATA with 5xx, and Postfix' policy servers at the dot.
     Row(DATA | DOT, "4", Verdict.SUSPECT, unless=_OF_ONE, text=LIMIT),
     Row(DATA | DOT, "5", Verdict.SUSPECT, unless=_OF_ONE, text=LIMIT),
-    Row(DATA | DOT, "5", Verdict.SUSPECT, text=EXCHANGE_THROTTLE),
+    Row(DATA | DOT, "5", Verdict.SUSPECT, text=SENDERS_QUOTA),
     # The client's own limit is nobody's behind an accepted recipient either: the rest try it alone.
     Row(RCPT, "4", Verdict.NEXT, text=CLIENT_THROTTLE, after_accepted=True),
     Row(RCPT, "5", Verdict.NEXT, text=CLIENT_THROTTLE, after_accepted=True),
@@ -144,6 +144,7 @@ ROWS: tuple[Row, ...] = (
     # wrongly understood. Then the next email is taken, and this one goes again.
     Row(RCPT, "4", Verdict.SUSPECT, unless=_OF_SOME, text=SENDERS_LIMIT),
     Row(RCPT, "5", Verdict.SUSPECT, unless=_OF_SOME, text=SENDERS_LIMIT),
+    Row(RCPT, "5", Verdict.SUSPECT, text=SENDERS_QUOTA),
     Row(MAILING, "4", Verdict.SUSPECT, enhanced="4.7.", text=POLICY_QUOTA),
     Row(MAILING, "5", Verdict.SUSPECT, enhanced="5.7.", text=POLICY_QUOTA),
     # This email, or this recipient.

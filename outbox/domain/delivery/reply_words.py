@@ -68,7 +68,11 @@ LIMIT = _text(
 """A limit on how much is sent. Of one email, a server says "too many hops", "message size limit
 exceeded" or "mailbox over quota" in similar words: these do not fit."""
 THROTTLE = _text(rf"{LIMIT.pattern}|too (many|much)")
-EXCHANGE_THROTTLE = _text(r"submission.?quota")
+SENDERS_QUOTA = _text(
+    r"submission.?quota|\b(send(er|ing)?('s)?|outgoing|outbound)( e?-?mail)? quota"
+    r"|\bquota exceeded (for|by) (the )?sender\b|\bsender has exceeded( \w+){0,2} quota"
+)
+"""A quota on what is sent, with whatever code: Exchange's has that of a full mailbox, x.2.2."""
 CLIENT_THROTTLE = _text(r"too many recipients from|has sent (to )?too many")
 """Limits on a client: Postfix's own, and GoDaddy's, which has the code of an unknown mailbox."""
 ERRORS = _text(
@@ -98,7 +102,7 @@ SENDERS = _text(
     r"|\bsend.?as|storedrv\.submission|\byour (e-?mail )?(account|mailbox|quota)\b"
     r"|\bsender'?s mailbox"
     r"|\brelay(ing)?\b.{0,20}\b(not (allowed|permitted)|denied|prohibited|rejected)"
-    r"|\bunable to relay|\bauthentication (is )?required"
+    rf"|\bunable to relay|\bauthentication (is )?required|{SENDERS_QUOTA.pattern}"
 )
 """The sender, or the account that we send by, or that we may relay at all. Exim refuses each
 recipient of a sender that it cannot verify: "Verification failed for <…> No Such User Here Sender

@@ -112,3 +112,20 @@ def test_recipients_behind_a_limit_wait_uncharged_for_those_who_were_accepted(
         made.simulation.run(seconds=3600.0, gives_up=DAY)
         assert made.copies == dict.fromkeys(to, 1)
         assert [(row.status, row.attempts) for row in made.emails("bad")] == [("sent", 1)]
+
+
+@pytest.mark.parametrize(
+    "limit", ["552 5.2.2 Sender quota exceeded", "552 Submission quota exceeded"]
+)
+@pytest.mark.parametrize("phase", [Phase.RCPT, Phase.DOT])
+def test_a_senders_quota_with_the_code_of_a_full_mailbox_charges_nobody(
+    limit: str, phase: Phase, shops: Shops
+) -> None:
+    server = ClassServer(Habit(phase=phase, answer=limit))
+    with world(shops, server) as made:
+        write(made, *(message(f"r@d{n}.example", subject=str(n)) for n in range(30)))
+        made.simulation.run(seconds=600.0, gives_up=DAY)
+        assert {(row.status, row.attempts) for row in made.emails("bad")} == {("pending", 0)}
+        server.refuses = lambda _: False
+        made.simulation.run(seconds=DAY, gives_up=DAY)
+        assert {(row.status, row.attempts) for row in made.emails("bad")} == {("sent", 1)}

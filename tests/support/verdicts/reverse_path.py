@@ -82,6 +82,7 @@ MAIL: tuple[Case, ...] = (
     rows.throttled("4xx at the dot", {".": RATE_MSG}, phase=AT.DOT),
     rows.throttled("5xx at the dot", {".": GMAIL_DAILY}, phase=AT.DOT),
     rows.throttled("Exchange's quota", {".": "550 5.2.2 Submission quota exceeded"}, phase=AT.DOT),
+    rows.throttled("a sender's quota", {"RCPT": "552 5.2.2 Sender quota exceeded"}, phase=AT.RCPT),
     rows.throttled("too many connections, at the dot", {".": CROWDED}, phase=AT.DOT),
     rows.throttled("a 4xx quota at RCPT", {"RCPT": f"450 4.7.1 {QUOTA}"}, phase=AT.RCPT),
     rows.throttled("a 5xx quota at the dot", {".": f"554 5.7.1 {QUOTA}"}, phase=AT.DOT),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.reply_table import judge
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
 from outbox.smtp.reply_reader import parse_reply
@@ -138,9 +139,37 @@ def test_a_policys_quota_is_told_from_a_mailboxs(phase: Phase, line: str, verdic
     assert judge(phase, reply(line)).verdict is verdict
 
 
-@pytest.mark.parametrize("phase", [Phase.DATA, Phase.DOT])
-def test_exchanges_quota_on_submissions_is_told_from_a_mailboxs(phase: Phase) -> None:
-    assert judge(phase, reply("550 5.2.2 Submission quota exceeded")).verdict is Verdict.SUSPECT
+@pytest.mark.parametrize("phase", [Phase.RCPT, Phase.DATA, Phase.DOT])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Submission quota exceeded",
+        "Sender quota exceeded",
+        "Sending quota exceeded",
+        "Outgoing mail quota exceeded",
+        "Quota exceeded for sender",
+        "The sender has exceeded the quota",
+    ],
+)
+def test_a_quota_on_what_is_sent_is_told_from_a_mailboxs(words: str, phase: Phase) -> None:
+    """Such as Exchange's: the code is that of a full mailbox."""
+    for line in (f"550 5.2.2 {words}", f"552 5.2.2 {words}"):
+        assert judge(phase, reply(line)).verdict is Verdict.SUSPECT
+    assert fingerprint(phase, reply(f"452 4.2.2 {words}")) is not None
+
+
+@pytest.mark.parametrize("phase", [Phase.RCPT, Phase.DATA, Phase.DOT])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "552 5.2.2 Quota exceeded (mailbox for user is full)",
+        "552 5.2.2 Recipient over quota; the sender was told",
+        "552 5.2.2 Mailbox of the recipient has exceeded its quota",
+    ],
+)
+def test_a_mailboxs_quota_is_none_on_what_is_sent(line: str, phase: Phase) -> None:
+    assert judge(phase, reply(line)).verdict is Verdict.FAIL
+    assert fingerprint(phase, reply(line)) is None
 
 
 @pytest.mark.parametrize("phase", [Phase.DATA, Phase.DOT])
