@@ -35,7 +35,8 @@ _RECV = 4096
 
 _AGREED = rb"(?:2\d\d [^\r\n]*\r\n){%d}354 [^\r\n]*\r\n"
 _CODES = {str(code).encode(): code for code in range(200, 600)}
-_ENHANCED = re.compile(r"([245]\.\d{1,3}\.\d{1,3})(?:[ \n]|$)")
+_ENHANCED = re.compile(r"#?([245]\.\d{1,3}\.\d{1,3})(?:[ \n]|$)")
+"""Cisco's servers write it with a mark: "550 #5.1.0 Address rejected."."""
 
 
 class NoReply(smtplib.SMTPException):
@@ -254,10 +255,10 @@ def parse_reply(code: int, lines: bytes) -> Reply:
     found = _ENHANCED.match(text)
     if found is None:
         return Reply(code=code, text=clean(text))
-    enhanced = found[1]
+    marked, enhanced = found[0].strip(), found[1]
     if "\n" not in text:
         return Reply(code=code, enhanced=enhanced, text=clean(text[found.end() :].lstrip()))
-    rest = "\n".join(line.removeprefix(enhanced).lstrip() for line in text.split("\n"))
+    rest = "\n".join(line.removeprefix(marked).lstrip() for line in text.split("\n"))
     return Reply(code=code, enhanced=enhanced, text=clean(rest))
 
 

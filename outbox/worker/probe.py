@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ..domain.config.servers import ServerSettings
 from ..domain.delivery.breaker_timing import Cause
-from ..domain.delivery.refusal_fingerprint import is_of_contents
+from ..domain.delivery.refusal_fingerprint import is_of_contents, may_be_own
 from ..domain.priority import Priority
 from ..domain.scheduling.claim_plan import LaneKey
 from ..domain.scheduling.lanes import route_of_lane
@@ -18,7 +18,7 @@ from ..store.control.blame.comparison import (
     first_free,
     ranked_probes,
 )
-from ..store.control.blame.trial import on_trial
+from ..store.control.blame.trial import on_trial, recipients_on_trial
 from ..store.control.passed_over import passed_over
 from ..store.queries import claimed_batch
 from ..store.queries.sweep.server_limits import HALF_OPEN
@@ -35,8 +35,8 @@ def claim_probes(
 
     Nothing is sent here: a send task makes the probe. Where no session could be opened, the probe
     opens only a session and risks no email. Where every email was halted, the probe is the email
-    that is most likely to pass, if one may be risked. Where every content was refused alike, it is
-    several emails: the envelope does not tell which of them may pass.
+    that is most likely to pass, if one may be risked. Where all were refused alike for what may be
+    their own contents or recipients, it is several emails: nobody knows which of them may pass.
     """
     claims: list[Claim] = []
     for server in runtime.servers:
@@ -93,16 +93,13 @@ def _choose(
         random=runtime.random,
     )
     first = first_free(database, ranked)
-    if first is None or not is_of_contents(breaker.refusal):
+    if first is None or not may_be_own(breaker.refusal):
         return [first] if first is not None else []
-    return on_trial(
-        ranked,
-        content=content,
-        turn=breaker.failures - 1,
-        most=runtime.settings.window,
-        most_bytes=runtime.settings.window_bytes,
-        random=runtime.random,
-    )
+    settings, random = runtime.settings, runtime.random
+    room = {"most": settings.window, "most_bytes": settings.window_bytes}
+    if not is_of_contents(breaker.refusal):
+        return recipients_on_trial(ranked, **room, random=random)
+    return on_trial(ranked, content=content, turn=breaker.failures - 1, **room, random=random)
 
 
 def _servers(runtime: Runtime, way: LaneKey) -> tuple[ServerSettings, ...]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 from .reply_words import (
+    CLIENTS,
+    FULL_ABROAD,
     FULL_MAILBOX,
     QUOTA,
     RECIPIENTS,
     SENDERS,
+    SUPPRESSED,
     is_greylisting,
     without_addresses,
     without_names,
@@ -32,6 +35,10 @@ _OWN_STATUS = re.compile(r"[45]\.(1\.([0-6]|9|10)|2\.\d+)")
 about the sender). At MAIL the same codes are about the sender."""
 _OWN_BEHIND_RCPT = re.compile(r"[45]\.(1\.([1-6]|10)|2\.[1-4])")
 """Those of them that no server says of an email as a whole. Exchange says x.2.0 and 5.2.252 so."""
+_ALWAYS_OWN = (FULL_MAILBOX, FULL_ABROAD, SUPPRESSED)
+"""Words that are about the recipient, whatever the code: servers say so with those of a policy."""
+_EXCHANGES_UNKNOWN = re.compile(r"(all )?recipient address(es)? rejected ?: access denied", re.I)
+"""So Exchange Online says with 5.4.1 that it knows no such mailbox; else x.4.1 is about a route."""
 _SAYS_NOTHING = re.compile(r"([45]\.0\.0)?")
 """RFC 3463 §3.1: x.0.0 is a status that is not defined. Then the words tell."""
 _OF_STORAGE = (452, 552)
@@ -97,7 +104,9 @@ def _is_recipients_own(phase: Phase, reply: Reply) -> bool:
     if phase is Phase.MAIL or SENDERS.search(words):
         return False
     plain = _OWN_STATUS if phase is Phase.RCPT else _OWN_BEHIND_RCPT
-    if plain.fullmatch(reply.enhanced) or FULL_MAILBOX.search(words):
+    if plain.fullmatch(reply.enhanced) or any(said.search(words) for said in _ALWAYS_OWN):
+        return True
+    if reply.enhanced == "5.4.1" and _EXCHANGES_UNKNOWN.match(reply.text):
         return True
     if not (_SAYS_NOTHING.fullmatch(reply.enhanced) or _OWN_STATUS.fullmatch(reply.enhanced)):
         return False
@@ -123,6 +132,20 @@ def is_like(refusal: str | None, other: str | None) -> bool:
     if refusal is None or other is None:
         return False
     return is_of_contents(refusal) is is_of_contents(other)
+
+
+def may_be_own(refusal: str | None) -> bool:
+    """Return whether a server may refuse some emails like this, and take others.
+
+    So it may refuse contents, in whatever words. It may refuse recipients, in words that are not
+    about the sender or the client. At MAIL it knows no more than the sender and the size.
+    """
+    if refusal is None or is_of_contents(refusal):
+        return refusal is not None
+    phase, _, said = refusal.partition(": ")
+    if phase not in (Phase.RCPT, Phase.DATA):
+        return False
+    return SENDERS.search(said) is None and CLIENTS.search(said) is None
 
 
 def reason(words: str, *, several: bool = False) -> str:

@@ -20,6 +20,7 @@ from .refusal_fingerprint import (
     in_ascii,
     is_like,
     is_of_contents,
+    may_be_own,
     reason,
     refusal_of,
     words_of_refusal,
@@ -91,7 +92,7 @@ class RefusalStreak:
     `needed` of them, to different recipients, show that the server is at fault, where it refused
     them alike; in any words more are needed: see `are_many`. `known` is the refusal for which its
     breaker is open, as it is stored. Then one more, the probe's, is enough, in whatever words. Once
-    the probe's server took an email, `AGAIN` are needed, with a fresh one among them.
+    the probe's server took an email, `AGAIN` are needed, and of contents a fresh one among them.
 
     What this batch saw the server take is known without a look. `were_taken` looks into the log:
     in one streak once for each content, and only where the answer decides.
@@ -142,7 +143,7 @@ class RefusalStreak:
         if result.verdict is Verdict.SENT:
             self._has_taken = True
             self.note_taken(content)
-            self._stages, self._asked = {}, set()
+            self._stages, self._last, self._asked = {}, _Stage(), set()
         refusal = self.refusal = refusal_of(result)
         if refusal is None:
             return None
@@ -183,22 +184,28 @@ class RefusalStreak:
         if not self._has_taken:
             return True
         is_any_fresh = any(one.is_fresh for one in self._last.traits())
-        return is_any_fresh and are_enough(self._last.everybody, AGAIN, self._those_taken)
+        tells = is_any_fresh or not is_of_contents(self._known)
+        return tells and are_enough(self._last.everybody, AGAIN, self._those_taken)
 
     @property
     def is_probing(self) -> bool:
-        """Whether this batch probes a server that refused every content alike."""
-        return is_of_contents(self._known)
+        """Whether this batch probes, by several emails, a server that refused all others alike."""
+        return may_be_own(self._known)
 
     def pick(self, untried: Sequence[Traits]) -> int:
         """Return the place of the email that a probe tries next.
 
         It is one that was not tried before. Behind one that the server took it is one that was
         refused before: if that is refused again, and the next one is taken, it is to blame itself.
+        One whose recipients were refused is the very first: it costs no content, and then even one
+        email that is taken tells. Behind it come the newest and the oldest in turn: those that are
+        refused mostly follow each other.
         """
-        wants_fresh = not self._has_taken or self.refusal is not None
-        places = range(len(untried))
-        return next((place for place in places if untried[place].is_fresh is wants_fresh), 0)
+        begins_anew = is_of_contents(self._known) and not self._has_taken
+        wants_fresh = begins_anew or self.refusal is not None
+        wanted = [n for n, one in enumerate(untried) if one.is_fresh is wants_fresh] or [0]
+        is_newest_next = not is_of_contents(self._known) and len(self._last.emails) % 2 == 1
+        return wanted[-1 if is_newest_next else 0]
 
     def note_taken(self, content: int) -> None:
         """Note that the server took an email of this content, after it refused those of the streak.

@@ -69,7 +69,7 @@ LIMIT = _text(
 exceeded" or "mailbox over quota" in similar words: these do not fit."""
 THROTTLE = _text(rf"{LIMIT.pattern}|too (many|much)")
 SENDERS_QUOTA = _text(
-    r"submission.?quota|\b(send(er|ing)?('s)?|outgoing|outbound)( e?-?mail)? quota"
+    r"submission.?quota|\b(send(er|ing)?('?s)?|outgoing|outbound)( e?-?mail)? quota"
     r"|\bquota exceeded (for|by) (the )?sender\b|\bsender has exceeded( \w+){0,2} quota"
 )
 """A quota on what is sent, with whatever code: Exchange's has that of a full mailbox, x.2.2."""
@@ -107,10 +107,17 @@ SENDERS = _text(
 """The sender, or the account that we send by, or that we may relay at all. Exim refuses each
 recipient of a sender that it cannot verify: "Verification failed for <…> No Such User Here Sender
 verify failed"."""
+CLIENTS = _text(
+    r"\bclient\b|\bhelo\b|\bblocked (using|by)\b|\b(black|block|deny)[ -]?list|\bspamhaus\b"
+    r"|\byour (ip|host|server|network|domain)\b|\bip address\b|\brcpthosts\b"
+    r"|\b(service|server)( \w+){0,2} (unavailable|not available)\b"
+)
+"""The client as a host, or the server as a whole: a blocklist, or a service that is away."""
 RECIPIENTS = _text(
     r"(user|recipient|mailbox|(?<!ip )address|account)\b.{0,30}"
-    r"\b(unknown|not found|unavailable|disabled|full|does ?n.t exist|not exist|invalid)"
-    r"|(no such|unknown|invalid) (user|recipient|mailbox|address|account)"
+    r"\b(unknown|not found|unavailable|disabled|inactive|full|does ?n.t exist|not exist|invalid)"
+    r"|(no such|unknown|invalid) (user|person|recipient|mailbox|address|account)"
+    r"|unrout(e)?able (mail )?(address|domain)"
     r"|over[- ]?(\w+ ){0,3}quota|\b(user|recipient)\b[^.;\n]{0,30}\bquota|\b(their|his|her) quota"
     r"|exceeded storage allocation|too much mail data|user has too many messages"
 )
@@ -120,8 +127,26 @@ FULL_MAILBOX = _text(
     rf"\b{_BOX}\b[^.;\n]{{0,40}}(\b(full|(over)?quota|exceed(s|ed|ing)?)\b|{_NO_SPACE}\b"
     r"|\b(storage|space) (is )?(limit|insufficient|low)\b)"
     rf"|\bfull {_BOX}\b|\bquota( \w+){{0,4}} {_BOX}\b|{_NO_SPACE}( [\w']+){{0,3}} {_BOX}\b"
+    rf"|\bexceed(s|ed|ing)?( \w+){{0,2}} {_BOX}\b|\b{_BOX}( \w+){{0,3}} exhausted"
+    rf"|\b{_BOX} (space|storage) not enough\b|\binsufficient {_BOX} (space|storage)\b"
+    r"|\b(user|recipient|account|mailbox)(\(s\)|s)?( \S+){0,2} (does ?n.t|do not|does not)"
+    r" have enough (\w+ )?(space|storage|room)"
 )
 """A mailbox, by that name, that is full. Servers say so with codes of policies and systems, too."""
+FULL_ABROAD = _text(
+    r"(?<!ihr )\b(post|e-?mail-?)fach\b.{0,40}\b(voll|überfüllt|ueberfuellt)\b"
+    r"|(?<!votre )\bbo[iî]te\b.{0,40}\b(pleine|satur[eé]e)\b"
+    r"|\b(casella|casilla|caixa)\b.{0,40}\b(piena|llena|cheia|lotada)\b|\bbuz[oó]n\b.{0,40}\blleno\b"
+    r"|\bskrzynka\b.{0,40}\b(prze)?pe[lł]n|\bpostvak\b.{0,40}\bvol\b"
+    r"|\bposta kutusu\b.{0,40}\bdolu\b|\bящик\b.{0,40}переполнен|邮箱.{0,4}(空间不足|已满)"
+    r"|メールボックス.{0,12}(超え|いっぱい|一杯)"
+)
+"""The same in German, French, Italian, Spanish, Portuguese, Polish, Dutch, Turkish, Russian,
+Chinese and Japanese."""
+SUPPRESSED = _text(
+    r"\brecipient( address)?( is| was| has been)? (suppressed\b|on (the|our|a) suppression list)"
+)
+"""A recipient to whom the server itself, a provider's, sends no more: he bounced before."""
 QUOTA = _text(r"\bquota\b")
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}

@@ -173,6 +173,19 @@ rcpt | 503 This mail server requires authentication when attempting to send | re
 
 OF_ONE = """
 rcpt dot | 552 5.2.2 Mailbox quota exceeded | fail
+rcpt | 550 Unrouteable address | fail
+rcpt | 550 Unrouteable address / Sender verify failed | fail, alike
+rcpt | 550 5.4.1 Recipient address rejected: Access denied. [AB1.eur.mail.example] | fail
+rcpt | 554 5.7.1 <a@x.example>: Recipient address rejected: Access denied | fail, alike
+data | 550 5.4.1 All recipient addresses rejected : Access denied | fail
+rcpt | 550 5.4.1 No answer from host | fail, alike
+rcpt | 550 #5.1.0 Address rejected. | fail
+rcpt | 452 #4.3.1 Insufficient system storage | retry, alike
+rcpt | 550 5.7.1 Recipient address suppressed due to customer policy | fail
+rcpt | 550 Recipient is on the suppression list | fail
+rcpt | 550 No such person at this address | fail
+rcpt | 550 Account inactive | fail
+rcpt | 550 Your account is inactive | fail, alike
 rcpt | 552 Mailbox quota exceeded | fail
 rcpt dot | 552 Too much mail data a@x.example | fail
 rcpt | 550 5.1.1 <has.sent.too.many@x.example>: User unknown | fail

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from ....domain.delivery.refusal_fingerprint import is_like, is_of_contents
+from ....domain.delivery.refusal_fingerprint import is_like, may_be_own
 from ....domain.delivery.transaction import Phase, Verdict
 from ...connection.database import Database
 from ...schema.clock import utc
@@ -17,7 +17,7 @@ from .attempts import newest
 from .comparison import OTHERS, refusal_in
 
 SURER = 10
-"""So many times as many emails show that a server is at fault, where it refused such contents just
+"""So many times as many emails show that a server is at fault, where it refused some like this just
 now and took others in between."""
 
 SHOWN = 900.0
@@ -25,7 +25,7 @@ SHOWN = 900.0
 
 LAST_TAKEN = 10.0
 """Seconds within which it must have taken an email. So a server that takes none any more is halted
-soon, whatever it did before."""
+soon, whatever it did before: by emails that were not refused before."""
 
 AT_ONCE = timedelta(seconds=2)
 """An email that was taken so soon behind a refusal shows that the refused one is to blame. A quota
@@ -33,14 +33,22 @@ that frees a place now and then seldom does so just then."""
 
 
 def are_own(
-    database: Database, server: str, refusal: str, *, seen: int = 0, in_any_words: bool = False
+    database: Database,
+    server: str,
+    refusal: str,
+    *,
+    seen: int = 0,
+    any_fresh: bool = True,
+    in_any_words: bool = False,
 ) -> bool:
-    """Return whether this server refuses some contents like this just now, and takes others.
+    """Return whether this server refuses some emails like this just now, and takes others.
 
-    So many emails that were taken behind such a refusal the caller has `seen` itself. With
-    `in_any_words` the refusals in question had different words, so those in the log may have, too.
+    So many emails that were taken behind such a refusal the caller has `seen` itself. Unless
+    `any_fresh` is among those in question, all of them were refused before: they tell nothing new
+    of the server, however long ago it took another one. With `in_any_words` the refusals in
+    question had different words, so those in the log may have, too.
     """
-    if not is_of_contents(refusal):
+    if not may_be_own(refusal):
         return False
     attempt = database.tables.attempt.c
     lately = attempt.finished_at > database.now(-SHOWN)
@@ -52,7 +60,8 @@ def are_own(
     )  # fmt: skip
     statement = select(*columns).order_by(found.started_at, found.id)
     rows = database.read(lambda connection: connection.execute(statement).all())
-    if not seen and not any(row.is_new for row in rows if row.verdict == Verdict.SENT):
+    takes_some = seen or any(row.is_new for row in rows if row.verdict == Verdict.SENT)
+    if any_fresh and not takes_some:
         return False
     is_such = partial(is_like if in_any_words else str.__eq__, refusal)
     return seen + _turns(rows, is_such) >= OTHERS

@@ -1,4 +1,4 @@
-"""Chooses several emails that probe a server together: it refused each content alike."""
+"""Chooses several emails that probe a server together: it refused all others alike."""
 
 from __future__ import annotations
 
@@ -46,6 +46,45 @@ def on_trial(
     rest.sort(key=lambda _: random())
     again = _of_own_contents(rest)[: min(len(first) - 1, most - len(first))]
     return list(_within([*first, *again], most_bytes))
+
+
+def recipients_on_trial(
+    ranked: Sequence[Candidate],
+    *,
+    most: int,
+    most_bytes: float = inf,
+    random: Callable[[], float],
+) -> list[Candidate]:
+    """Return the emails of one lane that show best if the server refuses all, or some recipients.
+
+    Those that it takes mostly came behind those that it refused. So an urgent one leads, then the
+    newest, any other, and more of the newest. They were not tried before, if there are such ones.
+    Each has its own domains, and none that an email was refused for, as far as there are such.
+
+    Behind these come as many that were refused before: see `RefusalStreak.pick`. Only a server that
+    takes one of them gets more than `TRIED` of them all.
+    """
+    is_any_fresh = any(one.is_fresh for one in ranked)
+    fresh = [one for one in ranked if one.is_fresh is is_any_fresh]
+    old = [one for one in ranked if one.is_fresh is not is_any_fresh]
+    refused = frozenset[str]().union(*(one.traits.domains for one in old))
+    newest = _in_turn(sorted(fresh, key=lambda one: -one.id if is_any_fresh else random()))
+    newest.sort(key=lambda one: one.traits.domains <= refused)
+    urgent = [one for one in newest if one.priority is Priority.URGENT]
+    calm = [one for one in newest if one.priority is not Priority.URGENT]
+    any_ = sorted(calm, key=lambda _: random())[:1]
+    led = [*urgent[:1], *calm[:1], *any_, *calm, *urgent]
+    lane = led[0].lane
+    first = _of_own_domains(one for one in led if one.lane == lane)[: trial_size(2, most)]
+    again = sorted((one for one in old if one.lane == lane), key=lambda _: random())
+    return list(_within([*first, *again[: min(len(first), most - len(first))]], most_bytes))
+
+
+def _of_own_domains(emails: Iterable[Candidate]) -> list[Candidate]:
+    """Return each email once, those behind whose domains an earlier one has."""
+    found = list({one.id: one for one in emails}.values())
+    leads = {one.id for one in {o.traits.domains: o for o in reversed(found)}.values()}
+    return sorted(found, key=lambda one: one.id not in leads)
 
 
 def _within(emails: Sequence[Candidate], most_bytes: float) -> Iterator[Candidate]:

@@ -75,13 +75,14 @@ class OtherEmails:
         look = partial(contents_taken, self._database, self._server, refusal, contents)
         return until_written(look)
 
-    def are_own(self, refusal: str, *, seen: int, in_any_words: bool) -> bool:
-        """Return whether the server refuses some contents like this just now, and takes others.
+    def are_own(self, refusal: str, *, seen: int, any_fresh: bool, in_any_words: bool) -> bool:
+        """Return whether the server refuses some emails like this just now, and takes others.
 
         So many emails that were taken behind such a refusal this batch has `seen`.
         """
         look = partial(are_own, self._database, self._server, refusal)
-        return until_written(partial(look, seen=seen, in_any_words=in_any_words))
+        options = {"seen": seen, "any_fresh": any_fresh, "in_any_words": in_any_words}
+        return until_written(lambda: look(**options))
 
     def tell_of(self, refused: Common) -> bool:
         """Return whether another sender's email was taken lately, or waits and will tell."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ....domain.config.settings import Settings
 from ....domain.delivery.blame import Traits, most_different
 from ....domain.delivery.refusal_fingerprint import is_like
+from ....domain.delivery.refusal_fingerprint import is_of_contents
 from ....domain.delivery.refusal_streak import TRIED, RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
 from ....store.control.blame.own_refusals import SURER
@@ -28,6 +29,7 @@ class RefusedAlike:
         others: OtherEmails,
         settings: Settings,
         clock: Callable[[], float],
+        random: Callable[[], float],
     ) -> None:
         self._breaker = breaker
         self._others = others
@@ -39,12 +41,11 @@ class RefusedAlike:
         )
         self.note_taken = self._streak.note_taken  # it is called for each email: no call more
         self._pending: tuple[SystemicRefusal, int] | None = None  # a probe that tries further ones
-        self._own: dict[
-            tuple[str, int, bool], bool
-        ] = {}  # are the contents to blame, as the log says?
+        self._own: dict[tuple[str, int, bool, bool], bool] = {}  # are they, as the log says?
         self._turns = 0  # emails that were taken right behind such a refusal
         self._has_taken = False
         self._clock = clock
+        self._random = random
         self._seconds = _SHARE * settings.window_seconds
         self._ends_at: float | None = None  # of a probe, once its session is open
 
@@ -59,13 +60,21 @@ class RefusedAlike:
         return self._streak.is_probing or self._streak.common is not None
 
     def pick(self, untried: Sequence[Traits]) -> int:
-        """Return the place of the email to try next."""
+        """Return the place of the email to try next: the one that differs most, else any.
+
+        Those that are refused alike mostly follow each other, so the next one tells least.
+        """
         if self._streak.is_probing:
             if self._ends_at is None:
                 self._ends_at = self._clock() + self._seconds
             return self._streak.pick(untried)
         common = self._streak.common
-        return most_different(common, untried) if common is not None else 0
+        if common is None or not untried:
+            return 0
+        place = most_different(common, untried)
+        if common.lacked_by(untried[place]):
+            return place
+        return min(int(self._random() * len(untried)), len(untried) - 1)
 
     def note(
         self, email: ClaimedEmail, result: Transaction, untried: Callable[[], Sequence[Traits]]
@@ -89,6 +98,7 @@ class RefusedAlike:
             self._pending = alike, email.id
             return OWN
         if not self._is_servers_fault(alike, untried):
+            self._pending = None
             return None
         self._trip(alike, email.id)
         return Diagnosis(Kind.SERVER, acquitted=alike.emails)
@@ -100,12 +110,15 @@ class RefusedAlike:
     def _may_tell(self, alike: SystemicRefusal, untried: Sequence[Traits]) -> bool:
         """Return whether a probe goes on: to what was not tried before, and to `TRIED` at least.
 
-        It ends before its window does: what is recorded would have to be taken back.
+        A server that refuses each recipient so far gets no more than these. It ends before its
+        window does: what is recorded would have to be taken back.
         """
         if self._ends_at is not None and self._clock() >= self._ends_at:
             return False
-        is_more = bool(untried) and len(alike.emails) < TRIED
-        return is_more or any(one.is_fresh for one in untried)
+        if untried and len(alike.emails) < TRIED:
+            return True
+        goes_on = self._has_taken or is_of_contents(alike.refusal)
+        return goes_on and any(one.is_fresh for one in untried)
 
     def settle(self) -> None:
         """Have the probe's breaker stay open, where its last emails had not told otherwise."""
@@ -130,7 +143,7 @@ class RefusedAlike:
 
         A halted server is, until it takes an email. It is not where all refused emails have a
         domain in common, or where another sender's email shows that only this sender is refused.
-        Nor is it where the log shows that it takes other contents in between.
+        Nor is it where the log shows that it takes others in between.
         """
         if alike.known:
             return not (self._has_taken and self._are_own(alike))
@@ -143,7 +156,10 @@ class RefusedAlike:
         return not self._others.tell_of(alike.common)
 
     def _are_own(self, alike: SystemicRefusal) -> bool:
-        asked = refusal, seen, several = alike.refusal, self._turns, alike.several
+        refusal, seen, any_fresh = alike.refusal, self._turns, bool(alike.fresh)
+        asked = refusal, seen, any_fresh, alike.several
         if asked not in self._own:
-            self._own[asked] = self._others.are_own(refusal, seen=seen, in_any_words=several)
+            self._own[asked] = self._others.are_own(
+                refusal, seen=seen, any_fresh=any_fresh, in_any_words=alike.several
+            )
         return self._own[asked]

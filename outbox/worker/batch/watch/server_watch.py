@@ -63,7 +63,9 @@ class Watch:
         self._others = OtherEmails(runtime, server, lanes)
         self._lacking = Lacking(self._breaker, runtime.settings, suspect)
         self._suspicion = _earlier_suspicion(breaker, suspect)
-        self._alike = RefusedAlike(self._breaker, self._others, runtime.settings, runtime.clock)
+        self._alike = RefusedAlike(
+            self._breaker, self._others, runtime.settings, runtime.clock, runtime.random
+        )
         self._last: tuple[int, str] | None = None  # the last suspect and the server's reply
         self._is_silent = False  # the server gives no reply to any email
         self._silent_since: datetime | None = None

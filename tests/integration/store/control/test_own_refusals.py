@@ -18,6 +18,7 @@ pytestmark = pytest.mark.each_database
 SERVER = "mx.example:25"
 SPAM = Reply(code=550, enhanced="5.7.1", text="looks like spam")
 OTHER = Reply(code=550, enhanced="5.4.6", text="We do not like what you do of late")
+BLOCKED = Reply(code=554, enhanced="5.7.1", text="Client host [192.0.2.1] blocked using zen")
 FINE = Reply(code=250)
 REFUSAL = fingerprint(Phase.DOT, SPAM) or ""
 S, F, X, H = (
@@ -99,15 +100,28 @@ def test_nor_does_a_server_that_takes_none_any_more(shop: Shop) -> None:
     assert are_own(shop.database, SERVER, REFUSAL)
 
 
-def test_nor_what_was_long_ago_or_on_another_server_or_in_reply_to_the_recipients(
-    shop: Shop,
-) -> None:
+def test_nor_what_was_long_ago_or_on_another_server_or_in_reply_to_mail(shop: Shop) -> None:
     log(shop, TURNS, ago=SHOWN + 5.0)
     log(shop, TURNS, server="other.example:25")
     log(shop, [S])
     assert not are_own(shop.database, SERVER, REFUSAL)
-    log(shop, TURNS, phase=Phase.RCPT)
-    assert not are_own(shop.database, SERVER, fingerprint(Phase.RCPT, SPAM) or "")
+    log(shop, TURNS, phase=Phase.MAIL)
+    assert not are_own(shop.database, SERVER, fingerprint(Phase.MAIL, SPAM) or "")
+
+
+@pytest.mark.parametrize("phase", [Phase.RCPT, Phase.DATA])
+@pytest.mark.parametrize(("reply", "expected"), [(SPAM, True), (BLOCKED, False)])
+def test_of_recipients_only_words_that_are_not_about_the_client_are_their_own(
+    phase: Phase, reply: Reply, expected: bool, shop: Shop
+) -> None:
+    log(shop, [(Verdict.FAIL, reply), S] * 3, phase=phase)
+    assert are_own(shop.database, SERVER, fingerprint(phase, reply) or "") is expected
+
+
+def test_those_that_were_all_refused_before_tell_nothing_new_of_the_server(shop: Shop) -> None:
+    log(shop, TURNS, ago=LAST_TAKEN + 5.0)
+    assert not are_own(shop.database, SERVER, REFUSAL)
+    assert are_own(shop.database, SERVER, REFUSAL, any_fresh=False)
 
 
 def test_what_the_batch_has_seen_itself_counts(shop: Shop) -> None:

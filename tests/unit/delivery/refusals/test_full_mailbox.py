@@ -56,6 +56,25 @@ MAILBOXES = """
 552 Maildir over quota
 552 <a@x.example>: Inbox full
 552 Message exceeds the recipient's quota
+552 Account(s) <a@x.example> does not have enough space
+552 Account(s) a does not have enough space
+554 Recipient has exceeded mailbox size limit
+550 Mailbox space not enough https://service.mail.example/cgi-bin/help?id=20022
+452 4.3.1 Recipient mailbox storage is exhausted
+452 4.3.1 Insufficient mailbox storage
+552 Postfach des Empfaengers ist voll
+452 Das Postfach des Empfängers ist voll
+452 La boîte aux lettres du destinataire est pleine
+552 Boite du destinataire pleine
+552 Casella piena
+452 La casilla de correo esta llena
+452 Buzón lleno
+552 Caixa postal cheia
+452 Skrzynka odbiorcy jest przepełniona
+552 Postvak is vol
+552 Почтовый ящик переполнен
+552 收件人邮箱空间不足
+452 メールボックスの容量を超えています
 """
 """Postfix, Exim and cPanel, Dovecot, Cyrus, Zimbra, qmail, Gmail, Yahoo, Outlook, GMX, AOL, and so
 on: what Sisimai and other readers of bounces have seen, too."""
@@ -73,6 +92,11 @@ SERVERS = """
 452 4.7.0 Over quota: message limit exceeded
 450 Quota exceeded
 450 Your mailbox is full, so you cannot send
+450 Ihr Postfach ist voll
+450 Votre boite est pleine
+452 4.3.1 Disk space not enough
+552 The system does not have enough space
+552 5.2.2 Sender quota exceeded
 550 5.7.1 Your mailbox is over quota
 552 Your quota is exceeded
 550 Sender's mailbox is full

@@ -13,7 +13,7 @@ from outbox.domain.delivery.blame import Traits
 from outbox.domain.delivery.refusal_streak import TRIED
 from outbox.domain.priority import Priority
 from outbox.store.control.blame.comparison import Candidate
-from outbox.store.control.blame.trial import on_trial
+from outbox.store.control.blame.trial import on_trial, recipients_on_trial
 
 MOST = 20
 TRAITS = Traits(sender="shop@shop.example", domains=frozenset({"x.example"}), size=1000)
@@ -98,3 +98,34 @@ def test_the_last_suspects_content_and_what_was_tried_come_last() -> None:
     assert set(chosen([*same, *NORMAL[:3]])) == {1, 2, 3}
     assert chosen(same) == [100]
     assert set(chosen(REFUSED)) <= set(range(60, 70))
+
+
+def recipients_chosen(emails: Iterable[Candidate], *, most: int = MOST) -> list[int]:
+    made = recipients_on_trial(list(emails), most=most, random=lambda: 0.5)
+    return [one.id for one in made]
+
+
+def to(number: int, domain: str, *, is_fresh: bool = True) -> Candidate:
+    traits = replace(TRAITS, domains=frozenset({domain}), is_fresh=is_fresh)
+    return replace(candidate(number, is_fresh=is_fresh), traits=traits)
+
+
+def test_of_recipients_an_urgent_one_leads_and_then_the_newest_and_any_other() -> None:
+    made = recipients_chosen([*NORMAL, *URGENT])
+    assert made == [59, 49, 48, 47, 46, 45, 44, 43, 42, 41]
+
+
+def test_each_recipient_has_a_domain_of_its_own_and_none_that_was_refused() -> None:
+    emails = [
+        *(to(n, "news.example") for n in range(1, 4)),
+        *(to(n, f"d{n}.example") for n in range(4, 7)),
+        to(7, "refused.example"),
+        to(8, "refused.example", is_fresh=False),
+    ]
+    assert recipients_chosen(emails) == [6, 5, 4, 3, 7, 2, 1, 8]
+
+
+def test_recipients_that_were_all_refused_before_are_tried_again() -> None:
+    assert set(recipients_chosen(REFUSED)) <= set(range(60, 70))
+    assert len(recipients_chosen([*NORMAL, *REFUSED], most=4)) == 4
+    assert len(recipients_chosen([*NORMAL, *REFUSED], most=1)) == 1
