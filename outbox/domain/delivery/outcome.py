@@ -172,6 +172,15 @@ def blamed(result: Transaction) -> Transaction:
     return replace(result, verdict=Verdict.RETRY, recipients=recipients)
 
 
+def put_off(result: Transaction) -> Transaction:
+    """Return the result of an email whose refusal may be the server's fault: it is tried again."""
+    recipients = tuple(
+        replace(one, verdict=Verdict.RETRY) if one.verdict is Verdict.FAIL else one
+        for one in result.recipients
+    )
+    return replace(result, verdict=Verdict.RETRY, recipients=recipients)
+
+
 def _recipient(state: EmailState, result: RecipientResult) -> RecipientStatus:
     match result.verdict:
         case Verdict.SENT:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...domain.delivery.blame import Traits
+from ...domain.delivery.outcome import put_off
 from ...domain.delivery.status import Status
 from ...domain.delivery.transaction import NOBODY, Transaction, Verdict
 from ...smtp.no_reply_yet import NoReplyYet
@@ -23,7 +24,7 @@ from .send_email import EmailSender
 from .server_choice import ServerChoice
 from .throttle import Throttle
 from .todo import Todo
-from .watch.diagnosis import ASIDE, JUDGED, Diagnosis, Kind
+from .watch.diagnosis import ASIDE, JUDGED, OPEN, Diagnosis, Kind
 from .watch.server_watch import Watch
 from .window_span import window_span
 
@@ -127,8 +128,7 @@ class Window:
         The heartbeat's thread calls it, while this one waits for a server. Another batch may send
         those emails now. It returns None where there is nothing to be relieved.
         """
-        relieved = self.todo.relieve()
-        if relieved is None:
+        if (relieved := self.todo.relieve()) is None:
             return None
         slow, waiting = relieved
         return slow, [self._factory.give_back(out) for out in waiting]
@@ -220,14 +220,14 @@ class Window:
         """Note an email's own result; return its rest, to recipients that are left, or None."""
         if self._aside and diagnosis.kind is Kind.JUDGED:
             self._blame(out.email.id)
+        transaction = put_off(transaction) if diagnosis is OPEN else transaction
         result, rest = self._factory.judged(out, transaction, self._choice.server.name)
         self._results.add(result)
         if rest is None:
             self._done[out.email.id] = out
             return None
         whole = self._factory.interrupted(out, transaction, self._choice.server.name)
-        is_recorded = self._results.record_part(self._factory.give_back(rest), whole)
-        return rest if is_recorded else None
+        return rest if self._results.record_part(self._factory.give_back(rest), whole) else None
 
     def _put_aside(self, out: Outgoing, transaction: Transaction, diagnosis: Diagnosis) -> None:
         """Set an email aside that the server neither took nor judged."""

@@ -11,6 +11,7 @@ class Kind(Enum):
 
     JUDGED = auto()  # the email was judged for itself: emails set aside before are to blame
     OWN = auto()  # the result is the email's own, and tells nothing of the others
+    OPEN = auto()  # a probe's email is refused as all were: the next ones tell whose fault it is
     DOUBTS = auto()  # the email is in doubt, as those before it were: its server's breaker is open
     ASIDE = auto()  # the next email must tell, or another server may take this one
     BLAMED = auto()  # halted again, while an email unlike it was taken: this email is to blame
@@ -28,7 +29,7 @@ class Diagnosis(NamedTuple):
     @property
     def is_final(self) -> bool:
         """Whether the result is the email's own and is to be recorded."""
-        return self.kind in (Kind.JUDGED, Kind.OWN, Kind.DOUBTS)
+        return self.kind in (Kind.JUDGED, Kind.OWN, Kind.OPEN, Kind.DOUBTS)
 
     @property
     def is_of_server(self) -> bool:
@@ -38,6 +39,7 @@ class Diagnosis(NamedTuple):
 
 JUDGED = Diagnosis(Kind.JUDGED)
 OWN = Diagnosis(Kind.OWN)
+OPEN = Diagnosis(Kind.OPEN)
 DOUBTS = Diagnosis(Kind.DOUBTS)
 ASIDE = Diagnosis(Kind.ASIDE)
 CLASS = Diagnosis(Kind.CLASS)

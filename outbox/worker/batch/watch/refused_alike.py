@@ -12,7 +12,7 @@ from ....domain.delivery.refusal_streak import TRIED, RefusalStreak, SystemicRef
 from ....domain.delivery.transaction import Transaction, Verdict
 from ....store.control.blame.own_refusals import SURER
 from ....store.records import ClaimedEmail
-from .diagnosis import OWN, Diagnosis, Kind
+from .diagnosis import OPEN, OWN, Diagnosis, Kind
 from .other_emails import OtherEmails
 from .server_breaker import ServerBreaker
 
@@ -83,6 +83,8 @@ class RefusedAlike:
 
         A probe goes on after a refusal while it has emails that may tell. Each result is the
         email's own for now: no conclusion is drawn from it, and it is taken back if all are alike.
+        A recipient who is refused before the server takes an email fails only when refused again:
+        the server may just have recovered.
         """
         if result.verdict is Verdict.SENT:
             self._has_taken, self._pending = True, None
@@ -96,7 +98,8 @@ class RefusedAlike:
             return None
         if alike.known and self._goes_on(alike) and self._may_tell(alike, untried()):
             self._pending = alike, email.id
-            return OWN
+            is_clear = self._has_taken or is_of_contents(alike.refusal)
+            return OWN if is_clear else OPEN
         if not self._is_servers_fault(alike, untried):
             self._pending = None
             return None

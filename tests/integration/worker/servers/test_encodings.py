@@ -92,8 +92,8 @@ def test_a_suspicion_is_kept(shops: Shops) -> None:
 @pytest.mark.long
 def test_a_refusal_of_every_email_is_known_again_when_a_probe_meets_it(shops: Shops) -> None:
     refusals: dict[str, Answer] = {"RCPT": BLOCKED}
-    # The second email is tried over a new session, too; and two probes follow.
-    refusals |= {f"RCPT {number}": BLOCKED for number in range(2, EMAILS + 4)}
+    # The second email is tried over a new session, too; and two probes follow, of all emails.
+    refusals |= {f"RCPT {number}": BLOCKED for number in range(2, EMAILS + 2 + 2 * EMAILS)}
     with StatefulServer(refusals) as server:
         shop = open_shop(shops, server, OUTBOX_REFUSED_ALIKE=EMAILS)
         motion = Motion(shop=shop)
