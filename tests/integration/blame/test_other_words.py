@@ -129,7 +129,7 @@ def write_each_one(made: World, number: int, name: str, tag: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("bad", "is_first"), [(35, True), (35, False), (200, False)])
+@pytest.mark.parametrize(("bad", "is_first"), [(35, True), (35, False), (200, True), (200, False)])
 def test_an_old_list_whose_addresses_are_refused_in_many_words_stops_no_other_and_ends(
     bad: int, is_first: bool, shops: Shops
 ) -> None:

@@ -81,8 +81,9 @@ class OtherEmails:
         So many emails that were taken behind such a refusal this batch has `seen`.
         """
         look = partial(are_own, self._database, self._server, refusal)
-        options = {"seen": seen, "any_fresh": any_fresh, "in_any_words": in_any_words}
-        return until_written(lambda: look(**options))
+        return until_written(
+            lambda: look(seen=seen, any_fresh=any_fresh, in_any_words=in_any_words)
+        )
 
     def tell_of(self, refused: Common) -> bool:
         """Return whether another sender's email was taken lately, or waits and will tell."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ....domain.config.settings import Settings
 from ....domain.delivery.blame import Traits, most_different
-from ....domain.delivery.refusal_fingerprint import is_like
-from ....domain.delivery.refusal_fingerprint import is_of_contents
+from ....domain.delivery.refusal_fingerprint import is_like, is_of_contents
 from ....domain.delivery.refusal_streak import TRIED, RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
 from ....store.control.blame.own_refusals import SURER
