@@ -91,9 +91,9 @@ def review(
 
     Whether they are enough, `are_enough` and `are_many` say. Refusals for only one recipient domain
     are that domain's fault. Refusals of only one sender may be that sender's, if another sender's
-    email was accepted lately or waits (`outsider_tells`). Emails are to blame themselves if the server
-    takes others in between (`are_own`): then `SURER` times as many are needed, of emails that were
-    refused for the first time.
+    email was accepted lately or waits (`outsider_tells`). Emails are to blame themselves if the
+    server takes others in between (`are_own`): then `SURER` times as many are needed, of emails
+    that were refused for the first time.
     """
 
     def shows(words: str | None, rows: Sequence[Row[Any]]) -> bool:
