@@ -107,9 +107,8 @@ class Outer:
     def take(self, pending: Pending) -> None:
         """Follow what a session has left that has ended."""
         left = Pending(kind=pending.kind, discarded=pending.discarded, wake=pending.wake)
-        left.add(
-            None, pending.settle()
-        )  # no key of it holds the session, which holds the connection
+        # A transaction as the key would hold the session, which holds the connection.
+        left.add(None, pending.settle())
         self._left.append(left)
         _open.add(left)
 
