@@ -6,8 +6,12 @@ from flask import redirect, request
 from flask.typing import ResponseReturnValue
 
 from ...domain.errors import SentAgain
+from ...flask_ext.app.state import state_of
+from ...flask_ext.management import corrections
 from ...flask_ext.management.management import Management
+from ...flask_ext.management.verbs import unwatched
 from ...flask_ext.restore.verbs import Restoring
+from ..site.done import since_of_form
 from ..site.render import here
 from ..site.site import Site, visitor
 
@@ -21,8 +25,9 @@ def add_to(site: Site) -> None:
 
 
 def retry(email_id: int) -> ResponseReturnValue:
-    """Retry it: it is sent as it is."""
-    Management().retry(email_id, by=visitor().who)
+    """Send it as it is, if it has not been retried and ended anew since the page was made."""
+    runtime, since = state_of().writer_runtime, since_of_form()
+    corrections.retry(runtime, email_id, None, unwatched, visitor().who, since)
     return _back(email_id)
 
 
@@ -33,8 +38,9 @@ def cancel(email_id: int) -> ResponseReturnValue:
 
 
 def resolve(email_id: int) -> ResponseReturnValue:
-    """Settle its doubt."""
-    Management().resolve(email_id, request.form.get("outcome", ""), by=visitor().who)
+    """Settle its doubt, if that is the one that the page shows."""
+    runtime, outcome = state_of().writer_runtime, request.form.get("outcome", "")
+    corrections.resolve(runtime, email_id, outcome, visitor().who, since_of_form())
     return _back(email_id)
 
 

@@ -21,7 +21,8 @@ from ...store.transitions.cancel import waiting, withdraw_ids
 from ...store.transitions.retry import RETRIED
 from ...worker.purge import purge_all
 from ..management.audit import Act, unchanged
-from ..management.corrections import RESOLVED, cancel_tag
+from ..management.corrections import RESOLVED
+from ..management.newsletters.withdrawal import cancel_tag
 from ..management.results import Corrections, Reason
 from .shell import (
     DAYS,

@@ -7,10 +7,10 @@ reported.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +23,10 @@ from ...store.bounded_waits import SECONDS, bounded_waits, run_bounded
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import Change, lock_by_id, on_free
-from ...store.jobs.changes import Changed, change_of
+from ...store.jobs.changes import Changed, as_shown, change_of
 from ...store.jobs.needing import needing_person
 from ...store.queries import reports
-from ...store.queries.id_scan import Scan, waiting_with_tag
+from ...store.queries.id_scan import Scan
 from ...store.queries.id_steps import Walk, read_step
 from ...store.transitions.retry import RETRIED
 from .arguments import OnProgress, several_ids, status_of
@@ -41,8 +41,18 @@ PATIENCE = SECONDS
 """Seconds for which the last turn waits for a locked email."""
 
 
-def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any) -> Corrections:
-    """Retry failed or unknown emails: those with these ids, or all of a status."""
+def retry(
+    runtime: Runtime,
+    ids: Any,
+    status: Any,
+    progress: OnProgress,
+    by: Any,
+    since: datetime | None = None,
+) -> Corrections:
+    """Retry failed or unknown emails: those with these ids, or all of a status.
+
+    With `since` only what ended at that moment is retried.
+    """
     if (ids is None) == (status is None):
         raise InvalidMessage("ids", "give either ids or a status, and not both")
     database = runtime.database
@@ -54,15 +64,19 @@ def retry(runtime: Runtime, ids: Any, status: Any, progress: OnProgress, by: Any
         chosen = status_of("status", status, RETRIED)
         found, statuses = needing_person(database, chosen, progress), (chosen,)
     act = act_of(by, "retry", status=status)
-    return _correct(database, change_of(Action.RETRY, statuses), found, Status.PENDING, act)
+    work = as_shown(change_of(Action.RETRY, statuses), statuses, since)
+    return _correct(database, work, found, Status.PENDING, act)
 
 
-def resolve(runtime: Runtime, ids: Any, outcome: Any, by: Any) -> Corrections:
-    """Settle emails in doubt as sent or failed, as a person found out."""
+def resolve(
+    runtime: Runtime, ids: Any, outcome: Any, by: Any, since: datetime | None = None
+) -> Corrections:
+    """Settle emails in doubt as sent or failed; with `since` only a doubt of that moment."""
     chosen = status_of("outcome", outcome, RESOLVED)
     act = act_of(by, f"resolve as {chosen}")
     action, found = Action(f"resolve as {chosen}"), parts(several_ids(ids))
-    return _correct(runtime.database, change_of(action, action.statuses), found, chosen, act)
+    work = as_shown(change_of(action, action.statuses), action.statuses, since)
+    return _correct(runtime.database, work, found, chosen, act)
 
 
 def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:
@@ -70,46 +84,6 @@ def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:
     found, act = parts(several_ids(ids)), act_of(by, "cancel")
     work = change_of(Action.CANCEL, Action.CANCEL.statuses)
     return _correct(runtime.database, work, found, Status.CANCELLED, act)
-
-
-def cancel_tag(
-    runtime: Runtime, tag: str, progress: OnProgress, by: str
-) -> tuple[int, Counter[Status], Collection[int]]:
-    """Withdraw a tag's emails.
-
-    Returns how many, how many ended otherwise, and the ids that another transaction holds.
-    """
-    database, withdraw = runtime.database, Withdrawal(act=act_of(by, "cancel", tag=tag))
-    total, locked = in_parts(database, withdraw, scanned(waiting_with_tag(database, tag), progress))
-    return total, Counter(withdraw.others.values()), locked
-
-
-@dataclass(kw_only=True)
-class Withdrawal:
-    """A change that withdraws emails, and keeps which of them ended otherwise than as cancelled.
-
-    That is an email in doubt, or one of which a recipient has a copy.
-    """
-
-    act: Act | None
-    others: dict[int, Status] = field(default_factory=dict)
-
-    def __call__(self, connection: Connection, database: Database, ids: list[int]) -> int:
-        """Withdraw them, with an entry in the audit; return how many are cancelled."""
-        for email_id in ids:  # a transaction may be repeated
-            self.others.pop(email_id, None)
-        ended = change_of(Action.CANCEL, Action.CANCEL.statuses)(connection, database, ids).statuses
-        others = {i: end for i, end in ended.items() if end is not Status.CANCELLED}
-        self.others |= others
-        if self.act is not None:
-            told = withdrawn(len(ended) - len(others), Counter(others.values()))
-            self.act.note(connection, database, told)
-        return len(ended) - len(others)
-
-
-def withdrawn(cancelled: int, others: Mapping[Status, int]) -> str:
-    """Return what a withdrawal has done, such as `3 cancelled, 1 unknown`."""
-    return ", ".join([f"{cancelled} cancelled", *(f"{n} {end}" for end, n in others.items())])
 
 
 MOST_CHANGED = 2000
@@ -225,6 +199,8 @@ class _Tally:
             reason = Reason.REDACTED
         elif email_id in done.expired:
             reason = Reason.EXPIRED
+        elif email_id in done.ended_anew:
+            reason = Reason.ANEW
         else:
             reason = Reason.ALREADY if status is self.wanted else Reason.STATUS
         return Unchanged(id=email_id, reason=reason, status=status)

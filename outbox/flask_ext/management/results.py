@@ -21,6 +21,7 @@ class Reason(StrEnum):
     STATUS = "its status does not allow it"
     REDACTED = "its body was removed"  # nothing is left that could be sent
     EXPIRED = "its expires_at has passed"  # a sweep would end it, and it would be sent to nobody
+    ANEW = "it has changed since"  # a page of the dashboard shows how it had ended before
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +43,8 @@ class Unchanged:
                 return "has no body any more"
             case Reason.EXPIRED:
                 return "is past its expires_at; send it again as a new message"
+            case Reason.ANEW:
+                return f"has changed since your page was made, and is {self.status} now"
         return self.reason.value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -11,7 +12,8 @@ from sqlalchemy import Connection
 from ...domain.delivery.status import Status
 from ...domain.jobs.order import Action
 from ..connection.database import Database
-from ..connection.row_locks import Change
+from ..connection.list_parts import among
+from ..connection.row_locks import Change, lock_ids
 from ..queries import reports
 from ..transitions import resolve as resolving
 from ..transitions import retry as retrying
@@ -25,6 +27,7 @@ class Changed(NamedTuple):
     unknown: Sequence[int] = ()
     redacted: Collection[int] = ()  # left as they are
     expired: Collection[int] = ()  # likewise
+    ended_anew: Collection[int] = ()  # likewise
 
 
 def change_of(action: Action, statuses: Collection[Status]) -> Change[Changed]:
@@ -38,6 +41,27 @@ def change_of(action: Action, statuses: Collection[Status]) -> Change[Changed]:
         case Action.CANCEL:
             return cancel
     return partial(resolve, outcome=action.outcome)
+
+
+def as_shown(
+    work: Change[Changed], statuses: Collection[Status], since: datetime | None
+) -> Change[Changed]:
+    """Return the same work for a page that shows an email that ended with one of these statuses.
+
+    It leaves the email if that has ended so `since` again: a person has not seen how. None: no page
+    has shown anything.
+    """
+    if since is None:
+        return work
+
+    def change(connection: Connection, database: Database, ids: list[int]) -> Changed:
+        email = database.tables.email.c
+        ended = among(database, ids) & email.status.in_(statuses)
+        newer = lock_ids(connection, database, ended & (email.finished_at != since))
+        done = work(connection, database, [one for one in ids if one not in newer])
+        return done._replace(ended_anew=newer)
+
+    return change
 
 
 def retry(

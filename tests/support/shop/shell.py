@@ -38,12 +38,17 @@ def parsed(result: Result) -> Any:
 def stuck(shop: Shop, status: Status, **options: Any) -> int:
     """Return an email that ended so, and that a person may correct."""
     email = shop.enqueue(**options)
-    made = shop.sending(email.id)
+    end_so(shop, email.id, status)
+    return email.id
+
+
+def end_so(shop: Shop, email_id: int, status: Status) -> None:
+    """Send an email that is due alone: it ends so."""
+    made = shop.sending(email_id)
     end = Outcome(
         status=status,
         reply=Reply(code=550, text="no \u202e such"),
         attempts_added=1,
         unknown_total=int(status is Status.UNKNOWN),
     )
-    shop.record(made.token, [entry(email.id, end, Verdict.FAIL)])
-    return email.id
+    shop.record(made.token, [entry(email_id, end, Verdict.FAIL)])

@@ -10,7 +10,8 @@ from ....domain.errors import InvalidMessage
 from ....store.queries.id_steps import Walk
 from ..arguments import one_id
 from ..audit import act_of
-from ..corrections import Part, Withdrawal, do_part
+from ..corrections import Part, do_part
+from .withdrawal import Withdrawal
 
 if TYPE_CHECKING:
     from ....worker.process.runtime import Runtime
