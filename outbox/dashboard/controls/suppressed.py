@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Response, redirect, request, stream_with_context
+from flask import Response, request, stream_with_context
 from flask.typing import ResponseReturnValue
 
 from ...domain.errors import InvalidMessage
@@ -15,8 +15,9 @@ from ...store.report_records import Suppression
 from ...store.schema.column_types import REASON_LENGTH
 from ..access.role import Role
 from ..site.done import since_of_form
-from ..site.render import here, render
+from ..site.render import render
 from ..site.site import Site, visitor
+from ..site.told import lead_to_list, told
 from . import suppression_file
 
 PAGE = 100
@@ -38,7 +39,8 @@ def index() -> ResponseReturnValue:
 
 def _page(**more: object) -> tuple[str, int]:
     """Return the page; `more` is what came of a form."""
-    address, after = _field("address"), _field("after")
+    (named, done), after = told(), _field("after")
+    address = named or _field("address")
     problem, found, erased = "", tuple[Suppression, ...](), False
     try:
         found = Management().suppressed(
@@ -56,7 +58,7 @@ def _page(**more: object) -> tuple[str, int]:
         "problem": problem,
         "added": "",
         "report": None,
-        "done": request.args.get("done", ""),
+        "done": done,
         "most_lines": suppression_file.MOST_LINES,
         **more,
     }
@@ -71,7 +73,7 @@ def add() -> ResponseReturnValue:
         done = Management().suppress(given, reason, by=visitor().who)
     except InvalidMessage as error:
         return _page(problem=str(error), added=given)
-    return redirect(here("suppressed_index", address=given, done="added" if done else "known"), 303)
+    return lead_to_list(given, "added" if done else "known")
 
 
 def remove() -> ResponseReturnValue:
@@ -79,8 +81,7 @@ def remove() -> ResponseReturnValue:
     given = request.form.get("address", "")
     runtime = state_of().writer_runtime
     done = controls.unsuppress(runtime, given, visitor().who, since_of_form())
-    told = "removed" if done else "missing"
-    return redirect(here("suppressed_index", address=given, done=told), 303)
+    return lead_to_list(given, "removed" if done else "missing")
 
 
 def bring_in() -> ResponseReturnValue:

@@ -14,6 +14,7 @@ from ...flask_ext.restore.verbs import Restoring
 from ..site.done import since_of_form
 from ..site.render import here
 from ..site.site import Site, visitor
+from ..site.told import lead_to_list
 
 
 def add_to(site: Site) -> None:
@@ -48,8 +49,8 @@ def suppress(email_id: int) -> ResponseReturnValue:
     """Put one of its recipients on the suppression list."""
     reason = f"by hand, from message {email_id}"
     address = request.form.get("address", "")
-    told = "added" if Management().suppress(address, reason, by=visitor().who) else "known"
-    return redirect(here("suppressed_index", address=address, done=told), 303)
+    done = Management().suppress(address, reason, by=visitor().who)
+    return lead_to_list(address, "added" if done else "known")
 
 
 def release(email_id: int) -> ResponseReturnValue:
