@@ -7,8 +7,9 @@ from flask.typing import ResponseReturnValue
 
 from ...domain.errors import SentAgain
 from ...flask_ext.app.state import state_of
-from ...flask_ext.management import corrections
+from ...flask_ext.management import corrections, source
 from ...flask_ext.management.management import Management
+from ...flask_ext.management.source import EndedAnew
 from ...flask_ext.management.verbs import unwatched
 from ...flask_ext.restore.verbs import Restoring
 from ..site.done import since_of_form
@@ -26,9 +27,11 @@ def add_to(site: Site) -> None:
 
 
 def retry(email_id: int) -> ResponseReturnValue:
-    """Send it as it is, if it has not been retried and ended anew since the page was made."""
-    runtime, since = state_of().writer_runtime, since_of_form()
-    corrections.retry(runtime, email_id, None, unwatched, visitor().who, since)
+    """Send it as it is, unless it was sent since the page was made: retried, or as a new one."""
+    runtime, seen = state_of().writer_runtime, request.form.get("seen", type=int)
+    corrections.retry(
+        runtime, email_id, None, unwatched, visitor().who, since=since_of_form(), seen=seen
+    )
     return _back(email_id)
 
 
@@ -62,13 +65,16 @@ def release(email_id: int) -> ResponseReturnValue:
 def send_again(email_id: int) -> ResponseReturnValue:
     """Enqueue its content as a new message, and lead to that.
 
-    A second click, and a person whose page does not show that another one did it, change nothing.
+    A second click changes nothing. So it is with a person whose page does not show that another one
+    did it, or retried it.
     """
-    seen = request.form.get("seen", 0, type=int)
+    runtime, seen = state_of().writer_runtime, request.form.get("seen", 0, type=int)
     try:
-        made = Management().send_again(email_id, by=visitor().who, seen=seen)
+        made = source.send_again(runtime, email_id, visitor().who, seen, since_of_form())
     except SentAgain:
         return redirect(here("one_show", email_id=email_id, again=1), 303)
+    except EndedAnew:
+        return redirect(here("one_show", email_id=email_id, anew=1), 303)
     return redirect(here("one_show", email_id=made.id, copy_of=email_id), 303)
 
 

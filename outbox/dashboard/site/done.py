@@ -41,7 +41,7 @@ def done_by(who: str, acts: Sequence[AuditEntry]) -> Done | None:
         return None
     act, before = acts[place], None
     if outcome_of(act) is ActOutcome.UNCHANGED:
-        before = _effective(acts[place + 1 :])
+        before = effective(acts[place + 1 :])
         if before is not None and (before.who, before.action) == (who, act.action):
             act, before = before, None
     return Done(
@@ -50,7 +50,7 @@ def done_by(who: str, acts: Sequence[AuditEntry]) -> Done | None:
         why=why_unchanged(act),
         before=before,
         is_own=before is not None and before.who == who,
-        since=_effective(acts[:place]),
+        since=effective(acts[:place]),
     )
 
 
@@ -72,6 +72,6 @@ def since_of_form() -> datetime | None:
         raise InvalidMessage("since", "must be the moment that the page has shown") from None
 
 
-def _effective(acts: Sequence[AuditEntry]) -> AuditEntry | None:
+def effective(acts: Sequence[AuditEntry]) -> AuditEntry | None:
     """Return the newest act that changed something."""
     return next((one for one in acts if outcome_of(one) is ActOutcome.DONE), None)

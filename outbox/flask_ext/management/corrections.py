@@ -32,6 +32,7 @@ from ...store.transitions.retry import RETRIED
 from .arguments import OnProgress, several_ids, status_of
 from .audit import Act, act_of
 from .results import Corrections, Reason, Unchanged
+from .source import was_sent_again
 
 if TYPE_CHECKING:
     from ...worker.process.runtime import Runtime
@@ -48,10 +49,12 @@ def retry(
     progress: OnProgress,
     by: Any,
     since: datetime | None = None,
+    seen: int | None = None,
 ) -> Corrections:
     """Retry failed or unknown emails: those with these ids, or all of a status.
 
-    With `since` only what ended at that moment is retried.
+    With `since` only what ended at that moment is retried; with `seen` only what was not sent again
+    after that entry of the audit.
     """
     if (ids is None) == (status is None):
         raise InvalidMessage("ids", "give either ids or a status, and not both")
@@ -65,7 +68,20 @@ def retry(
         found, statuses = needing_person(database, chosen, progress), (chosen,)
     act = act_of(by, "retry", status=status)
     work = as_shown(change_of(Action.RETRY, statuses), statuses, since)
-    return _correct(database, work, found, Status.PENDING, act)
+    return _correct(database, _unless_copied(work, seen), found, Status.PENDING, act)
+
+
+def _unless_copied(work: Change[Changed], seen: int | None) -> Change[Changed]:
+    """Return the same work, which leaves what was sent again after that entry of the audit."""
+    if seen is None:
+        return work
+
+    def change(connection: Connection, database: Database, ids: list[int]) -> Changed:
+        copied = {one for one in ids if was_sent_again(connection, database, one, seen)}
+        done = work(connection, database, [one for one in ids if one not in copied])
+        return done._replace(sent_again=copied)
+
+    return change
 
 
 def resolve(
@@ -201,6 +217,8 @@ class _Tally:
             reason = Reason.EXPIRED
         elif email_id in done.ended_anew:
             reason = Reason.ANEW
+        elif email_id in done.sent_again:
+            reason = Reason.COPIED
         else:
             reason = Reason.ALREADY if status is self.wanted else Reason.STATUS
         return Unchanged(id=email_id, reason=reason, status=status)

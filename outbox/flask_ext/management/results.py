@@ -22,6 +22,7 @@ class Reason(StrEnum):
     REDACTED = "its body was removed"  # nothing is left that could be sent
     EXPIRED = "its expires_at has passed"  # a sweep would end it, and it would be sent to nobody
     ANEW = "it has changed since"  # a page of the dashboard shows how it had ended before
+    COPIED = "it was sent again since"  # as a new message; a page does not show that
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +46,8 @@ class Unchanged:
                 return "is past its expires_at; send it again as a new message"
             case Reason.ANEW:
                 return f"has changed since your page was made, and is {self.status} now"
+            case Reason.COPIED:
+                return "was sent again as a new one since your page was made"
         return self.reason.value
 
 

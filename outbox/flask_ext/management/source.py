@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -11,6 +12,8 @@ from ...domain.errors import InvalidMessage, SentAgain
 from ...domain.message.render import RenderedMessage
 from ...domain.message.renew import own_sender, renewed
 from ...store.bounded_waits import run_bounded
+from ...store.connection.database import Database
+from ...store.connection.row_locks import seen as found_among
 from ...store.control import audit, counter
 from ...store.new_email import NewEmail
 from ...store.queries import whole_emails
@@ -38,10 +41,21 @@ def source(runtime: Runtime, id: Any) -> bytes | None:  # noqa: A002
     return None if found is None else found.octets
 
 
-def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  # noqa: A002
+class EndedAnew(Exception):
+    """The email was retried since it ended as a page shows, and may have gone out meanwhile."""
+
+
+def send_again(
+    runtime: Runtime,
+    id: Any,  # noqa: A002
+    by: Any,
+    seen: Any = None,
+    since: datetime | None = None,
+) -> Email:
     """Enqueue an email's content once more, as a message of its own.
 
     Raises SentAgain if somebody did so after the audit's entry `seen`, also at the same moment.
+    With `since` raises EndedAnew unless the email ended at that moment, and is as it was then.
     """
     wanted, act = one_id(id), act_of(by, AGAIN)
     if seen is not None and (not isinstance(seen, int) or isinstance(seen, bool)):
@@ -52,9 +66,10 @@ def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  
         if seen is not None:
             # Not the email's own row: another transaction may hold that, also the caller's session.
             counter.put(connection, database, counter.COPIED, wanted)
-            newest = audit.entries(connection, database, limit=ACTS, email_id=wanted)
-            if any(one.id > seen and one.action == AGAIN for one in newest):
+            if was_sent_again(connection, database, wanted, seen):
                 raise SentAgain("the email was sent again since this person looked")
+        if since is not None and not _ended_at(connection, database, wanted, since):
+            raise EndedAnew
         found = whole_emails.by_id(connection, database, wanted)
         if found is None:
             raise InvalidMessage("id", "is that of no email whose content is there")
@@ -67,6 +82,19 @@ def send_again(runtime: Runtime, id: Any, by: Any, seen: Any = None) -> Email:  
         return made
 
     return run_bounded(database, enqueue)
+
+
+def was_sent_again(connection: Connection, database: Database, email_id: int, seen: int) -> bool:
+    """Return whether the audit says so behind its entry `seen`."""
+    newest = audit.entries(connection, database, limit=ACTS, email_id=email_id)
+    return any(one.id > seen and one.action == AGAIN for one in newest)
+
+
+def _ended_at(connection: Connection, database: Database, email_id: int, since: datetime) -> bool:
+    email = database.tables.email.c
+    return bool(
+        found_among(connection, database, (email.id == email_id) & (email.finished_at == since))
+    )
 
 
 def _new(runtime: Runtime, email: Original) -> NewEmail:

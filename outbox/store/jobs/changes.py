@@ -28,6 +28,7 @@ class Changed(NamedTuple):
     redacted: Collection[int] = ()  # left as they are
     expired: Collection[int] = ()  # likewise
     ended_anew: Collection[int] = ()  # likewise
+    sent_again: Collection[int] = ()  # likewise
 
 
 def change_of(action: Action, statuses: Collection[Status]) -> Change[Changed]:

@@ -114,3 +114,41 @@ def test_a_wrong_moment_in_a_form_changes_nothing(desk: Desk) -> None:
         fields = form_at(page, f"{path}/{act}") | {"since": "yesterday", "outcome": "failed"}
         assert desk.client.post(f"/outbox{path}/{act}", data=fields).status_code == 400
     assert desk.shop.status(number(path)) is Status.UNKNOWN
+
+
+def by_a_new_message(desk: Desk, path: str) -> None:
+    desk.who = "ada"
+    sent(desk, f"{path}/send-again", form_at(desk.get(path).text, f"{path}/send-again"))
+    desk.who = "bob"
+
+
+@pytest.mark.parametrize("shown", [Status.FAILED, Status.UNKNOWN])
+def test_a_stale_page_retries_no_message_that_was_sent_again_since(
+    desk: Desk, shown: Status
+) -> None:
+    path, page = stale(desk, shown)
+    by_a_new_message(desk, path)
+    told = sent(desk, f"{path}/retry", form_at(page, f"{path}/retry"))
+    assert desk.shop.status(number(path)) is shown
+    assert "the message was sent again as a new one since your page was made." in told
+    assert f"Before you, ada: send again (enqueued as {number(path) + 1})" in told
+    assert "Done." in press(desk, "bob", path, f"{path}/retry")
+
+
+@pytest.mark.parametrize("retried", [by_ada, by_the_app])
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_stale_page_sends_no_message_again_that_was_retried_since(
+    desk: Desk, retried: Callable[[Desk, str], None], is_over: bool
+) -> None:
+    path, page = stale(desk, Status.FAILED)
+    if is_over:
+        ended_anew(desk, path, Status.FAILED, retried)
+    else:
+        retried(desk, path)
+    desk.who = "bob"
+    told = sent(desk, f"{path}/send-again", form_at(page, f"{path}/send-again"))
+    assert "No further message was made. The message has changed since your page was made" in told
+    assert ("ada: retry (pending)" in told) is (retried is by_ada)
+    assert len(desk.shop.outbox.list().emails) == 1
+    press(desk, "bob", path, f"{path}/send-again")
+    assert len(desk.shop.outbox.list().emails) == 2
