@@ -108,7 +108,9 @@ class Silence:
         is_asker = threading.current_thread() in self._askers
         if self.is_bounded or is_asker:
             for name, limit in self._limits(dialect.driver).items():
-                options[name] = _AGAIN if self._was_silent else options.get(name, limit)
+                own = options.get(name, limit)
+                bounded = own if name == "connect_timeout" else min(own or limit, limit)
+                options[name] = _AGAIN if self._was_silent else bounded
         if is_asker:
             return None
         self._waits[threading.current_thread()] = _Wait()
@@ -165,10 +167,13 @@ class Silence:
             self._give_up(wait)
 
     def _give_up(self, wait: _Wait) -> None:
-        line = self._line(wait) + (_UNCONFIRMED if wait.is_commit else "")
-        if not wait.is_cut and _cut(wait.way):
-            wait.is_cut = True
-            self.gave_up = self.gave_up or line
+        if wait.is_cut:
+            return
+        line, before = self._line(wait) + (_UNCONFIRMED if wait.is_commit else ""), self.gave_up
+        self.gave_up = before or line  # first: the command reads it as soon as its driver raises
+        wait.is_cut = _cut(wait.way)
+        if not wait.is_cut:
+            self.gave_up = before
 
     def _line(self, wait: _Wait) -> str:
         silent = time.monotonic() - wait.since

@@ -151,9 +151,13 @@ def is_cut_off(engine: Engine) -> bool:
         return False
     with engine.connect() as connection:
         try:
-            return own(connection)
-        finally:
+            found = own(connection)
+        except BaseException:
+            connection.invalidate()
+            raise
+        if found:
             connection.invalidate()  # such a node refuses the pool's ROLLBACK, too
+        return found
 
 
 def cluster_lines(database: Database) -> list[str]:

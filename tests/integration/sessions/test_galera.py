@@ -93,6 +93,19 @@ def test_only_the_outboxs_own_statements_wait_for_other_nodes(node: MariaDB, own
         engine.dispose()
 
 
+def test_an_app_may_change_for_what_its_connection_waits_between_two_uses(node: MariaDB) -> None:
+    with closing(Shops(url=node.new_database())) as shops:
+        engine = create_engine(shops.url, pool_size=1, max_overflow=0)
+        shop = shops.open_on(engine)
+        for own in (7, 0, 7, 1):
+            with engine.connect() as connection:
+                connection.exec_driver_sql(f"SET SESSION wsrep_sync_wait = {own}")
+            assert shop.database.run(sync_wait) == 7
+            with engine.connect() as connection:
+                assert sync_wait(connection) == own
+        engine.dispose()
+
+
 def test_emails_are_sent_over_a_node_and_check_names_it(node: MariaDB, catcher: Catcher) -> None:
     with closing(Shops(url=node.new_database())) as shops:
         shop = shops.open(MAIL_PORT=catcher.port)

@@ -42,7 +42,8 @@ _TOLD = {
     ),
     Failure.LOCKED: (
         "holds a lock for somebody else",
-        "find who (in pg_stat_activity or SHOW PROCESSLIST), or try again when it has ended",
+        "find who (in pg_stat_activity or SHOW PROCESSLIST), or try again when it has ended. A"
+        " Galera node that lags behind says so, too (wsrep_local_recv_queue is not 0)",
     ),
     Failure.READ_ONLY: (
         "takes no writes, so nothing can be enqueued or sent",

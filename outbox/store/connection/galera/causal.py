@@ -18,10 +18,11 @@ from ..facts import facts_of
 EVERYTHING = 7
 """The bits of `wsrep_sync_wait`: reads, updates and deletes, inserts."""
 
-_ASK = "SHOW SESSION VARIABLES WHERE variable_name IN ('wsrep_on', 'wsrep_sync_wait')"
+_ASK = "SHOW SESSION VARIABLES LIKE 'wsrep_on'"
+_OWN = "SELECT @@SESSION.wsrep_sync_wait"
 _SET = "SET SESSION wsrep_sync_wait = {}"
-_OWN = "outbox_sync_wait"
-"""The key under which the pool keeps what a connection had before it was lent first."""
+_IS_NODE, _LENT = "outbox_is_node", "outbox_sync_wait"
+"""The keys under which the pool keeps what is known of a connection, and what it had when lent."""
 
 _alone: WeakSet[Engine] = WeakSet()
 """Engines whose servers are in no cluster. A server that joins one is found at the next start."""
@@ -29,35 +30,37 @@ _alone: WeakSet[Engine] = WeakSet()
 
 def wait_for_others(connection: Connection, driver: Any) -> None:
     """Have this connection's statements wait for what other nodes have committed."""
-    engine = connection.engine
+    engine, info = connection.engine, connection.info
     if not facts_of(engine.dialect.name).may_be_of_a_cluster or engine in _alone:
         return
-    if _OWN not in connection.info:
-        shown = _shown(driver)
-        if shown.get("wsrep_on") != "ON":
+    if _IS_NODE not in info:
+        if not any(value == "ON" for _, value in _asked(driver, _ASK)):
             _alone.add(engine)
             return
-        connection.info[_OWN] = int(shown["wsrep_sync_wait"])
-    if _is_less(connection):
+        info[_IS_NODE] = True
+    # Asked anew each time: the app may set it in a session of its own, on this very connection.
+    [(own,)] = _asked(driver, _OWN)
+    if _is_less(own):
+        info[_LENT] = own
         _run(driver, _SET.format(EVERYTHING))
 
 
 def wait_no_more(connection: Connection, driver: Any) -> None:
     """Have this connection wait as it did before it was lent."""
-    if _is_less(connection):
-        _run(driver, _SET.format(connection.info[_OWN]))
+    own = connection.info.pop(_LENT, None)
+    if own is not None:
+        _run(driver, _SET.format(own))
 
 
-def _is_less(connection: Connection) -> bool:
+def _is_less(own: int) -> bool:
     """Whether the connection, as the app has it, waits for less than the outbox needs."""
-    own: int = connection.info.get(_OWN, EVERYTHING)
     return own & EVERYTHING != EVERYTHING
 
 
-def _shown(driver: Any) -> dict[str, str]:
+def _asked(driver: Any, statement: str) -> list[Any]:
     with closing(driver.cursor()) as cursor:
-        cursor.execute(_ASK)
-        return {str(name): str(value) for name, value in cursor.fetchall()}
+        cursor.execute(statement)
+        return list(cursor.fetchall())
 
 
 def _run(driver: Any, statement: str) -> None:
