@@ -8,6 +8,7 @@ from .reply_words import (
     CLIENTS,
     FULL_ABROAD,
     FULL_MAILBOX,
+    HOSTS,
     QUOTA,
     RECIPIENTS,
     SENDERS,
@@ -146,6 +147,11 @@ def may_be_own(refusal: str | None) -> bool:
     if phase not in (Phase.RCPT, Phase.DATA):
         return False
     return SENDERS.search(said) is None and CLIENTS.search(said) is None
+
+
+def is_of_host(refusal: str) -> bool:
+    """Return whether the words are about the client as a host, or the server, and no sender."""
+    return HOSTS.search(refusal.partition(": ")[2]) is not None
 
 
 def reason(words: str, *, several: bool = False) -> str:

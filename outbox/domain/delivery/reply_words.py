@@ -99,20 +99,27 @@ POLICY_QUOTA = _not_of_one(r"\bquota exceeded|exceeded( \w+){0,3} quota")
 SENDERS = _text(
     r"\bsender( address)? (rejected|refused|denied|verif)|\b(unknown|invalid) sender"
     r"|\bsender( address)?( is)? not (allowed|permitted)|\bnot allowed to send"
-    r"|\bsend.?as|storedrv\.submission|\byour (e-?mail )?(account|mailbox|quota)\b"
-    r"|\bsender'?s mailbox"
+    r"|\bsend.?as|storedrv\.submission|\byour ((e-?mail )?(account|quota)|storage quota)\b"
+    r"|\byour (e-?mail )?(mail ?box|inbox)\b"
+    r"|\bsender('?s)? (account|mail ?box|inbox|not found)|\bsending (account|credits)\b"
+    r"|\bsending (is |has been )?disabled|\b(for|from) sending\b|\bsubscription (has|quota|expired)"
+    r"|\bapi key\b|\bauthentication failed|\b(des absenders|de l.exp[eé]diteur|del mit+ente)\b"
+    r"|\b(ihr|dein) (e-?mail-?)?(post)?fach\b|\b(votre|ta) bo[iî]te\b|\b(tua|vostra) casella\b"
+    r"|\b(su|tu) (buz[oó]n|casilla)\b|\b(sua|tua) caixa\b|\bв.ш (\w+ )?ящик|您的邮箱"
     r"|\brelay(ing)?\b.{0,20}\b(not (allowed|permitted)|denied|prohibited|rejected)"
     rf"|\bunable to relay|\bauthentication (is )?required|{SENDERS_QUOTA.pattern}"
 )
 """The sender, or the account that we send by, or that we may relay at all. Exim refuses each
 recipient of a sender that it cannot verify: "Verification failed for <…> No Such User Here Sender
 verify failed"."""
-CLIENTS = _text(
+HOSTS = _text(
     r"\bclient\b|\bhelo\b|\bblocked (using|by)\b|\b(black|block|deny)[ -]?list|\bspamhaus\b"
-    r"|\byour (ip|host|server|network|domain)\b|\bip address\b|\brcpthosts\b"
+    r"|\byour (ip|host|server|network)\b|\bip address\b|\brcpthosts\b"
     r"|\b(service|server)( \w+){0,2} (unavailable|not available)\b"
 )
 """The client as a host, or the server as a whole: a blocklist, or a service that is away."""
+CLIENTS = _text(rf"{HOSTS.pattern}|\byour domain\b")
+"""The same, or the sender's domain."""
 RECIPIENTS = _text(
     r"(user|recipient|mailbox|(?<!ip )address|account)\b.{0,30}"
     r"\b(unknown|not found|unavailable|disabled|inactive|full|does ?n.t exist|not exist|invalid)"
@@ -185,12 +192,12 @@ def is_greylisting(phase: Phase, reply: Reply) -> bool:
 
     Postfix also says 450 4.7.1 where it refuses the client or the sender for good: "Client host
     rejected: cannot find your hostname". Some greylisters begin in the same way, but then they
-    speak of later. At MAIL Postfix says so where a milter is gone: no recipient is known there. And
-    policy servers say 450 4.7.1 for a throttle or a quota.
+    speak of later. At MAIL, DATA and the dot Postfix says so where a milter is gone, and only the
+    word tells. And policy servers say 450 4.7.1 for a throttle or a quota.
     """
     if _GREYLIST.search(without_addresses(reply.text)):
         return True
-    if reply.code not in (450, 451) or reply.enhanced != "4.7.1" or phase is Phase.MAIL:
+    if reply.code not in (450, 451) or reply.enhanced != "4.7.1" or phase is not Phase.RCPT:
         return False
     words = words_of(reply.text)
     if LIMIT.search(words) or POLICY_QUOTA.search(words):

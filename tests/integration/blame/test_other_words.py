@@ -102,6 +102,22 @@ def test_so_it_is_where_no_two_refusals_have_the_same_words(phase: Phase, shops:
         assert ends(made) == {("sent", 1): 100}
 
 
+def test_the_last_email_taken_was_another_senders_and_words_about_the_host_still_tell(
+    shops: Shops,
+) -> None:
+    server = ClassServer(Habit(phase=Phase.RCPT, answer=NODES[1]))
+    refuses, server.refuses = server.refuses, lambda _: False
+    with world(shops, server) as made:
+        write(made, message("a@a.example", sender="boss@shop.example"), tag="boss")
+        made.simulation.run(seconds=60.0, gives_up=DAY)
+        assert ends(made, "boss") == {("sent", 1): 1}
+        server.refuses = refuses
+        write_each(made, 60)
+        made.simulation.run(seconds=600.0, gives_up=DAY)
+        assert ends(made) == {("pending", 0): 60}
+        assert [bool(row.alert) for row in made.shop.rows(made.shop.tables.breaker)] == [True]
+
+
 @pytest.mark.parametrize("own", [UNKNOWN, GREYLISTED])
 @pytest.mark.parametrize("every", [2, 7, 25])
 def test_one_who_is_refused_or_put_off_for_themselves_in_between_hides_no_outage(

@@ -133,7 +133,8 @@ rcpt | 554 5.7.1 <a@x.example>: Relay access denied | fail, alike
 rcpt | 554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen | fail, alike
 rcpt | 450 4.7.25 Client host rejected: cannot find your hostname, [192.0.2.1] | retry, alike
 rcpt | 450 4.7.1 Client host rejected: cannot find your hostname, [192.0.2.1] | retry, alike
-mail | 451 4.7.1 Service unavailable - try again later | retry, alike
+mail data dot | 451 4.7.1 Service unavailable - try again later | retry, alike
+dot | 451 4.7.1 Clamd is not available | retry, alike
 rcpt | 451 4.7.1 Service unavailable - try again later | retry
 mail rcpt | 450 4.7.1 <a@shop.example>: Sender address rejected: Access denied | retry, alike
 rcpt | 450 4.3.2 Service currently unavailable | retry, alike

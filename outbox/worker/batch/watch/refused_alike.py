@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ....domain.config.settings import Settings
 from ....domain.delivery.blame import Traits, most_different
-from ....domain.delivery.refusal_fingerprint import is_like, is_of_contents
+from ....domain.delivery.refusal_fingerprint import is_like, is_of_contents, is_of_host
 from ....domain.delivery.refusal_streak import TRIED, RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
 from ....store.control.blame.own_refusals import SURER
@@ -144,8 +144,9 @@ class RefusedAlike:
         """Return whether the server is to blame for refusals that are alike.
 
         A halted server is, until it takes an email. It is not where all refused emails have a
-        domain in common, or where another sender's email shows that only this sender is refused.
-        Nor is it where the log shows that it takes others in between.
+        domain in common, or where another sender's email shows that only this sender is refused,
+        unless the words are about the host. Nor is it where the log shows that it takes others in
+        between.
         """
         if alike.known:
             return not (self._has_taken and self._are_own(alike))
@@ -155,7 +156,7 @@ class RefusedAlike:
             return False
         if any(alike.common.lacked_by(email) for email in untried()):
             return False
-        return not self._others.tell_of(alike.common)
+        return is_of_host(alike.refusal) or not self._others.tell_of(alike.common)
 
     def _are_own(self, alike: SystemicRefusal) -> bool:
         refusal, seen, any_fresh = alike.refusal, self._turns, bool(alike.fresh)

@@ -101,6 +101,25 @@ SERVERS = """
 552 Your quota is exceeded
 550 Sender's mailbox is full
 550 5.7.1 Rejected: read the full policy on mailboxes
+552 5.2.2 La tua casella di posta è piena
+552 Das Postfach des Absenders ist voll
+552 Ihr E-Mail-Postfach ist voll
+552 Su buzón está lleno
+552 Sua caixa postal está cheia
+552 Ваш почтовый ящик переполнен
+552 您的邮箱空间不足
+552 La boite de l'expediteur est pleine
+552 Your inbox is full, sending is disabled
+552 Your mail box is over quota
+552 Your storage quota has been exceeded
+552 5.2.2 Sender mailbox full
+552 The sender's inbox is full
+550 Mailbox full: sending disabled
+550 Sender account disabled
+550 5.1.1 Sender not found in directory
+550 5.2.1 The sending account has been disabled
+550 Account not found, please verify your API key
+554 Account inactive: subscription has expired
 550 5.7.1 No space for your host on this relay. Mailboxes are not here
 """
 """What the server says of itself, or of whom we send by."""
