@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from datetime import UTC, datetime
 from typing import Any
@@ -29,6 +30,14 @@ _AHEAD = (
 
 class Forged(Exception):
     """A form was not sent from a page of this visitor, or from one that is too old."""
+
+
+def salt_of(*parts: str) -> str:
+    """Return a salt of several parts, such as who and what. No other parts have the same one.
+
+    A name may have blanks and any other character. So no character alone can stand between them.
+    """
+    return json.dumps(parts)
 
 
 def sign(salt: str, value: Any) -> str:

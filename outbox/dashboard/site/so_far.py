@@ -89,4 +89,4 @@ def counted_if_possible(count: Callable[[], str]) -> str:
 
 
 def _salt(act: str) -> str:
-    return f"outbox-so-far {visitor().who} {act}"
+    return signing.salt_of("outbox-so-far", visitor().who, act)

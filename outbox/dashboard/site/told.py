@@ -47,4 +47,4 @@ def told() -> tuple[str, str]:
 
 
 def _salt() -> str:
-    return f"outbox-told {visitor().who}"
+    return signing.salt_of("outbox-told", visitor().who)

@@ -179,3 +179,16 @@ def test_figures_are_told_to_the_person_and_of_the_newsletter_that_they_belong_t
     desk.who = "bob"
     assert told not in desk.client.get(link).text
     assert "ada" not in link
+
+
+def test_no_name_and_tag_share_a_text_with_another_name_and_tag(desk: Desk) -> None:
+    """As `ada stop x` with `y` would with `ada` and `x stop y`, if blanks joined them."""
+    send(desk.shop, "y", 3)
+    send(desk.shop, "x stop y", 1)
+    desk.who = "ada stop x"
+    link = desk.post("/newsletters/stop", "/pauses", tag="y").headers["Location"]
+    text = link.partition("so_far=")[2]
+    told = "3 messages are cancelled."
+    assert told in desk.get(f"/newsletters/tag?tag=y&so_far={text}").text
+    desk.who = "ada"
+    assert told not in desk.get(f"/newsletters/tag?tag=x%20stop%20y&so_far={text}").text
