@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask import redirect, request
 from flask.typing import ResponseReturnValue
 
 from ...domain.counted import counted
 from ...domain.priority import Priority
 from ...flask_ext.app.state import state_of
+from ...flask_ext.management.audit import Act
 from ...flask_ext.management.corrections import Part
 from ...flask_ext.restore import pages
 from ..site import so_far
@@ -40,7 +43,7 @@ def release() -> ResponseReturnValue:
     As with a newsletter that is stopped, the page that goes on is the answer to a form.
     """
     before = so_far.posted(_ACT)
-    done = before.plus(_release(before.after))
+    done = before.plus(_release(before.after)).with_others(_released())
     if done.after is None:
         return redirect(here("held_index", **{so_far.FIELD: done.sign(_ACT)}), 303)
     return _page(done)
@@ -65,22 +68,32 @@ def _still_held() -> str:
 
 
 def _release(after: int | None) -> Part:
-    form = request.form
     return pages.release_part(
-        state_of().writer_runtime,
-        tag=form.get("tag", "").strip() or None,
-        priority=form.get("priority") or None,
-        scheduled="scheduled" in form,
-        everything="everything" in form,
-        after=after,
-        by=visitor().who,
+        state_of().writer_runtime, **_wanted(), everything="everything" in request.form, after=after
     )
 
 
+def _released() -> Act | None:
+    return pages.release_act(**_wanted())
+
+
+def _wanted() -> dict[str, Any]:
+    """Return what the form asks for, and who does."""
+    form = request.form
+    return {
+        "tag": form.get("tag", "").strip() or None,
+        "priority": form.get("priority") or None,
+        "scheduled": "scheduled" in form,
+        "by": visitor().who,
+    }
+
+
 def _page(done: SoFar | None) -> ResponseReturnValue:
+    held = pages.shown(state_of().runtime, groups=GROUPS, emails=FIRST)
     return render(
         "controls/held.html",
-        held=pages.shown(state_of().runtime, groups=GROUPS, emails=FIRST),
+        held=held,
+        seen=so_far.seen() if held.emails else None,
         priorities=[priority.name.lower() for priority in Priority],
         so_far=done,
         signed="" if done is None else done.sign(_ACT),

@@ -16,7 +16,7 @@ from ...flask_ext.app.state import state_of
 from ...flask_ext.jobs.starting import dry_run
 from ...flask_ext.management.corrections import Part
 from ...flask_ext.management.newsletters import reports
-from ...flask_ext.management.newsletters.stop import stop_part
+from ...flask_ext.management.newsletters.stop import stop_act, stop_part
 from ...store.search.tag_progress import TagProgress
 from ..site import so_far
 from ..site.errors import Halfway
@@ -58,7 +58,7 @@ def stop() -> ResponseReturnValue:
     """
     tag = request.form.get("tag", "")
     before = so_far.posted(_act(tag))
-    done = before.plus(_stop(tag, before.after))
+    done = before.plus(_stop(tag, before.after)).with_others(stop_act(tag, visitor().who))
     if done.after is None:
         told = {so_far.FIELD: done.sign(_act(tag))}
         return redirect(here("newsletters_show", tag=tag, **told), 303)
@@ -99,9 +99,22 @@ def _page(tag: str, done: SoFar | None) -> ResponseReturnValue:
     line = None if found is None else Line.of(found)
     if line is None and done is not None and done.after is not None:
         abort(404)
-    signed = "" if done is None else done.sign(_act(tag))
-    page = render("messages/newsletter.html", tag=tag, line=line, so_far=done, signed=signed)
+    signed, has_rest = "" if done is None else done.sign(_act(tag)), _has_rest(line)
+    page = render(
+        "messages/newsletter.html",
+        tag=tag,
+        line=line,
+        so_far=done,
+        signed=signed,
+        has_rest=has_rest,
+        seen=so_far.seen() if has_rest else None,
+    )
     return page, 200 if line else 404
+
+
+def _has_rest(line: Line | None) -> bool:
+    """Whether some of it may wait."""
+    return line is not None and (line.progress.waiting > 0 or not line.progress.is_counted)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,17 +2,23 @@
 
 An address may say anything, and a form, too. So a page repeats no number that another page of the
 same visitor has not signed.
+
+A form may be sent twice, by two clicks or by the back button. Then each answer alone would tell too
+small a number. So the numbers are those of the audit, since the page was made that began the act.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 
 from flask import request
 from werkzeug.exceptions import HTTPException
 
+from ...domain.config.enqueue_options import MAX_ID
 from ...flask_ext.app.state import state_of
+from ...flask_ext.management import audit
+from ...flask_ext.management.audit import Act
 from ...flask_ext.management.corrections import Part
 from ...store.bounded_waits import bounded_reads
 from ..access import csrf, signing
@@ -20,6 +26,8 @@ from ..access.signing import Forged
 from .site import visitor
 
 FIELD = "so_far"
+SEEN = "seen"
+"""The field of the form that begins an act: where the audit ended when its page was made."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,14 +38,26 @@ class SoFar:
     otherwise: int = 0
     locked: int = 0
     after: int | None = None  # None: at the beginning, or all is done
+    since: int | None = None  # the entry of the audit behind which the act began
 
     def plus(self, part: Part) -> SoFar:
         """Return how far it is behind this part."""
-        return SoFar(
+        return replace(
+            self,
             changed=self.changed + part.changed,
             otherwise=self.otherwise + part.otherwise,
             locked=self.locked + part.locked,
             after=part.next,
+        )
+
+    def with_others(self, act: Act | None) -> SoFar:
+        """Add what other requests of this visitor have done of the same act, as the audit says."""
+        if act is None or self.since is None:
+            return self
+        changed, otherwise = audit.sum_since(state_of().writer_runtime, act, self.since)
+        # An erasure may have changed an entry since.
+        return replace(
+            self, changed=max(changed, self.changed), otherwise=max(otherwise, self.otherwise)
         )
 
     def sign(self, act: str) -> str:
@@ -47,14 +67,26 @@ class SoFar:
     @classmethod
     def read(cls, act: str, given: str, lifetime: float | None = csrf.LIFETIME) -> SoFar:
         """Return what this visitor's text says of the `act`; raise Forged for any other text."""
-        changed, otherwise, locked, after = signing.read(_salt(act), given, lifetime)
-        return cls(changed=changed, otherwise=otherwise, locked=locked, after=after)
+        return cls(**dict(zip(_FIELDS, signing.read(_salt(act), given, lifetime), strict=True)))
+
+
+_FIELDS = tuple(field.name for field in fields(SoFar))
 
 
 def posted(act: str) -> SoFar:
     """Return how far the act has come, as the form says; raise Forged for a wrong text."""
     given = request.form.get(FIELD)
-    return SoFar() if given is None else SoFar.read(act, given)
+    return SoFar(since=_seen()) if given is None else SoFar.read(act, given)
+
+
+def seen() -> int | None:
+    """Return what the field of a form that begins an act says; None: this visitor sees no form."""
+    return audit.end_of(state_of().runtime) if visitor().may_act else None
+
+
+def _seen() -> int | None:
+    given = request.form.get(SEEN, type=int)
+    return None if given is None else min(max(given, 0), MAX_ID)
 
 
 def told(act: str) -> SoFar | None:
@@ -72,7 +104,8 @@ def at_break(act: str, part: Part | None) -> SoFar | None:
     The form may be too old. What was done before that is as true.
     """
     try:
-        found = SoFar.read(act, request.form.get(FIELD, ""), None)
+        given = request.form.get(FIELD)
+        found = SoFar(since=_seen()) if given is None else SoFar.read(act, given, None)
     except (Forged, HTTPException):
         found = SoFar()
     found = found if part is None else found.plus(part)

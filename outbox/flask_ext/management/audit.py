@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -115,6 +116,26 @@ def noted(work: Change[int], act: Act | None, done: str) -> Change[int]:
         return changed
 
     return change
+
+
+def end_of(runtime: Runtime) -> int:
+    """Return the id of the newest entry; 0: there is none."""
+    return runtime.database.read(lambda c: audit.end(c, runtime.database))
+
+
+def sum_since(runtime: Runtime, act: Act, after: int) -> tuple[int, int]:
+    """Return how many emails an act in parts has changed since that entry, and how many otherwise.
+
+    An entry says this in words, such as `3 cancelled, 1 unknown`.
+    """
+    database = runtime.database
+    results = database.read(
+        lambda c: audit.results_since(
+            c, database, after=after, who=act.who, action=act.action, what=act.what
+        )
+    )
+    numbers = [[int(one) for one in re.findall(r"\d+", result)] for result in results]
+    return sum(sum(one[:1]) for one in numbers), sum(sum(one[1:]) for one in numbers)
 
 
 def entries(runtime: Runtime, *, limit: Any, before: Any, email: Any) -> tuple[AuditEntry, ...]:

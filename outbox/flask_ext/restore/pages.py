@@ -12,7 +12,7 @@ from ...store.instance.examine import look
 from ...store.instance.held import HeldGlance, first_held, glance
 from ...store.queries.id_steps import Walk
 from ..management.arguments import one_id, priority_of
-from ..management.audit import act_of, noted
+from ..management.audit import Act, act_of, noted
 from ..management.corrections import Part, do_part
 from . import holding
 
@@ -59,10 +59,15 @@ def release_part(
         wanted &= email.c.priority == int(which)
     if scheduled:
         wanted &= email.c.send_at > database.now()
-    act = act_of(by, "release", **holding.what(name, which, scheduled=scheduled))
+    act = release_act(name, priority, scheduled=scheduled, by=by)
     work = noted(hold.release, act, "released")
     walk = Walk(tag=name, lowest=lowest, wanted=wanted)
     done = do_part(database, work, walk, None if after is None else one_id(after))
     if done.changed:
         holding.note_end(runtime)
     return done
+
+
+def release_act(tag: Any, priority: Any, *, scheduled: bool, by: str) -> Act | None:
+    """Return what the audit calls it."""
+    return act_of(by, "release", **holding.what(tag, priority_of(priority), scheduled=scheduled))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from ..connection.database import Database
 from ..report_records import AuditEntry
@@ -37,6 +37,33 @@ def note(
         "result": result[:RESULT_LENGTH],
     }
     connection.execute(insert(database.tables.audit).values(**values))
+
+
+def end(connection: Connection, database: Database) -> int:
+    """Return the id of the newest entry; 0: there is none."""
+    newest = select(func.max(database.tables.audit.c.id))
+    return connection.execute(newest).scalar_one() or 0
+
+
+def results_since(
+    connection: Connection,
+    database: Database,
+    *,
+    after: int,
+    who: str,
+    action: str,
+    what: Mapping[str, Any],
+) -> list[str]:
+    """Return the results of a person's acts on many emails, those with ids above `after`."""
+    table = database.tables.audit.c
+    statement = select(table.who, table.what, table.result).where(
+        table.id > after, table.who == who, table.action == action, table.email_id.is_(None)
+    )
+    return [
+        row.result
+        for row in connection.execute(statement)
+        if row.who == who and json.loads(row.what) == what  # a database may ignore case
+    ]
 
 
 def entries(

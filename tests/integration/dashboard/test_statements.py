@@ -18,7 +18,7 @@ PAGES = {
     "/figures?last=week": 2,
     "/problems": 1,
     "/newsletters": 2,  # which tags there are, and how far each has come
-    "/newsletters/tag?tag=news-1": 1,
+    "/newsletters/tag?tag=news-1": 2,  # how far it has come, and where the audit ends
     "/workers": 2,
 }
 """The statements of each page on PostgreSQL."""

@@ -9,7 +9,7 @@ from ....domain.delivery.status import Status, sources
 from ....domain.errors import InvalidMessage
 from ....store.queries.id_steps import Walk
 from ..arguments import one_id
-from ..audit import act_of
+from ..audit import Act, act_of
 from ..corrections import Part, do_part
 from .withdrawal import Withdrawal
 
@@ -23,12 +23,22 @@ def stop_part(runtime: Runtime, tag: Any, after: Any, by: str) -> Part:
     So it begins at the end that the workers reach last, and never goes through what they have sent
     before it has withdrawn what it can.
     """
-    name = check_name("tag", tag, MAX_TAG)
-    if name is None:
-        raise InvalidMessage("tag", "give the tag of a newsletter")
+    name = _name(tag)
     email = runtime.database.tables.email.c
     waits = email.status.in_(sources(Status.CANCELLED))
     walk = Walk(tag=name, wanted=waits, newest_first=True)
-    work = Withdrawal(act=act_of(by, "cancel", tag=name))
+    work = Withdrawal(act=stop_act(name, by))
     place = None if after is None else one_id(after)
     return do_part(runtime.database, work, walk, place, work.others)
+
+
+def stop_act(tag: Any, by: str) -> Act | None:
+    """Return what the audit calls it."""
+    return act_of(by, "cancel", tag=_name(tag))
+
+
+def _name(tag: Any) -> str:
+    name = check_name("tag", tag, MAX_TAG)
+    if name is None:
+        raise InvalidMessage("tag", "give the tag of a newsletter")
+    return name
