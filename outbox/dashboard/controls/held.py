@@ -53,7 +53,7 @@ def _at_break(part: Part | None) -> Halfway | None:
     """Tell how far a release has come before an error, and how many are still held."""
     done = so_far.at_break(_ACT, part)
     if done is None:
-        return None
+        return so_far.elsewhere(_ACT, here("held_index"))
     text = f"{counted(done.changed, 'message is', 'messages are')} released so far"
     text += so_far.counted_if_possible(_still_held)
     fields = {name: request.form[name] for name in _FIELDS if name in request.form}

@@ -79,7 +79,7 @@ def _at_break(part: Part | None) -> Halfway | None:
     tag = request.form.get("tag", "")
     done = so_far.at_break(_act(tag), part)
     if done is None:
-        return None
+        return so_far.elsewhere(_act(tag), here("newsletters_show", tag=tag))
     text = f"{counted(done.changed, 'message is', 'messages are')} cancelled so far"
     if done.otherwise:
         text += f", {done.otherwise} ended as unknown or sent"

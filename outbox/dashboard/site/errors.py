@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Halfway:
-    """What an act has done in parts before the error, and the form that goes on."""
+    """What an act has done in parts before the error, and the form that goes on.
 
-    text: str
-    action: str  # the address of the form
-    fields: Mapping[str, str]
+    Of what another person has done there is only the page on which to look.
+    """
+
+    text: str = ""
+    action: str = ""  # the address of the form
+    fields: Mapping[str, str] = field(default_factory=dict)
+    page: str = ""
 
 
 ERRORS: dict[int | str, tuple[str, str]] = {

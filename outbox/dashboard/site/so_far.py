@@ -10,6 +10,7 @@ small a number. So the numbers are those of the audit, since the page was made t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields, replace
 
 from flask import request
@@ -23,6 +24,7 @@ from ...flask_ext.management.corrections import Part
 from ...store.bounded_waits import bounded_reads
 from ..access import csrf, signing
 from ..access.signing import Forged
+from .errors import Halfway
 from .site import visitor
 
 FIELD = "so_far"
@@ -110,6 +112,21 @@ def at_break(act: str, part: Part | None) -> SoFar | None:
         found = SoFar()
     found = found if part is None else found.plus(part)
     return found if found.changed or found.otherwise else None
+
+
+def elsewhere(act: str, page: str) -> Halfway | None:
+    """Return where to look, if the form goes on with what this visitor has not begun.
+
+    So it is where somebody logs out and another person logs in, while the browser goes on.
+    """
+    with suppress(HTTPException):  # of a form that is too large
+        given = request.form.get(FIELD)
+        try:
+            if given is not None:
+                SoFar.read(act, given, None)
+        except Forged:
+            return Halfway(page=page)
+    return None
 
 
 def counted_if_possible(count: Callable[[], str]) -> str:

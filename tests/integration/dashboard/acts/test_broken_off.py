@@ -192,3 +192,24 @@ def test_no_name_and_tag_share_a_text_with_another_name_and_tag(desk: Desk) -> N
     assert told in desk.get(f"/newsletters/tag?tag=y&so_far={text}").text
     desk.who = "ada"
     assert told not in desk.get(f"/newsletters/tag?tag=x%20stop%20y&so_far={text}").text
+
+
+def test_another_login_midway_does_not_deny_what_is_done(desk: Desk) -> None:
+    """The page goes on by itself, and the browser is another person's by then."""
+    send(desk.shop, "news", 9)
+    fields = form_of(desk.post(*STOP, 200, tag="news").text)
+    desk.who = "bob"
+    answer = desk.client.post(f"/outbox{STOP[0]}", data=fields)
+    assert answer.status_code == 400
+    assert waiting(desk) == 5
+    assert "Nothing was changed" not in answer.text
+    assert "What was done before that stays done" in answer.text
+    assert "4 messages" not in answer.text
+    assert f'href="/outbox{NEWS}"' in answer.text
+    held(desk)
+    desk.who = "ada"
+    fields = form_of(desk.post("/held/release", "/held", 200, everything="on").text)
+    desk.who = "bob"
+    page = desk.client.post("/outbox/held/release", data=fields).text
+    assert "What was done before that stays done" in page
+    assert 'class="button" href="/outbox/held"' in page
