@@ -11,11 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ..access import csrf
 from . import formats
 from .errors import ERRORS, Halfway
-
-NOT_DONE = "not_done"
-"""In the address of a page to which a login has led in the place of an act."""
-REST_NOT_DONE = "rest_not_done"
-"""The same for an act in parts, some of which may have been done before."""
+from .led import NOT_DONE, REST_NOT_DONE, was_led
 
 _PACKAGE = (__package__ or "").rpartition(".")[0]
 
@@ -40,8 +36,8 @@ def render(template: str, **values: Any) -> str:
     shared = {
         "here": here,
         "visitor": visitor,
-        "not_done": NOT_DONE in request.args,
-        "rest_not_done": REST_NOT_DONE in request.args,
+        "not_done": was_led(NOT_DONE),
+        "rest_not_done": was_led(REST_NOT_DONE),
         "endpoint": (request.endpoint or "").rpartition(".")[2],
         "csrf_field": csrf.field(),
         "csrf_token": lambda: csrf.token_of(visitor),

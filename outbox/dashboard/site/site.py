@@ -26,7 +26,8 @@ from ..access import csrf
 from ..access.role import Access, Role, Visitor, visitor_of
 from ..access.signing import Forged
 from .errors import Halfway
-from .render import NOT_DONE, REST_NOT_DONE, error_page, here
+from .led import NOT_DONE, REST_NOT_DONE, lead_back
+from .render import error_page, here
 
 _log = logging.getLogger("outbox")
 
@@ -201,15 +202,14 @@ def visitor() -> Visitor:
     return found
 
 
-def _not_done(what: str = NOT_DONE, **_: Any) -> ResponseReturnValue:
+def _not_done(**_: Any) -> ResponseReturnValue:
     """Lead to the page of a form. A login leads here if the session had ended before the form."""
-    page = (request.script_root + request.path).rpartition("/")[0]
-    return redirect(f"{page}?{what}=1")
+    return lead_back(NOT_DONE)
 
 
 def _rest_not_done() -> ResponseReturnValue:
     """Do so for an act in parts, which may have begun before that."""
-    return _not_done(REST_NOT_DONE)
+    return lead_back(REST_NOT_DONE)
 
 
 def _home() -> ResponseReturnValue:

@@ -10,6 +10,7 @@ from tests.integration.dashboard.desk import Desk
 
 pytestmark = pytest.mark.one_database("sqlite")
 
+STOP = "/newsletters/stop"
 QUOTES = """
 CREATE TRIGGER quotes BEFORE INSERT ON outbox_audit BEGIN
     SELECT RAISE(ABORT, 'Key (address)=({}) is refused');
@@ -82,3 +83,23 @@ def test_a_page_that_failed_promises_nothing_of_what_is_sent(
         page = desk.get("/audit", 500).text
     assert "It changes nothing." in page
     assert "emails go out" not in page
+
+
+def test_no_link_says_that_a_login_has_taken_the_place_of_an_act(desk: Desk) -> None:
+    """Only whom the address of an act has just led there is told so, on that page."""
+    told = "You had to log in first"
+    for page, name, act in (
+        ("/pauses", "not_done", "/pauses/pause"), ("/newsletters", "rest_not_done", STOP),
+    ):  # fmt: skip
+        assert told not in desk.get(f"{page}?{name}=1").text
+        led = desk.client.get(f"/outbox{act}")
+        assert led.headers["Location"] == f"/outbox{page}?{name}=1"
+        cookie = led.headers["Set-Cookie"]
+        assert "SameSite=Strict" in cookie
+        assert "HttpOnly" in cookie
+        assert told in desk.client.get(led.headers["Location"]).text
+        assert told not in desk.get(page).text
+        assert told not in desk.get(f"/held?{name}=1").text
+        desk.who = "bob"
+        assert told not in desk.get(f"{page}?{name}=1").text
+        desk.who = "ada"
