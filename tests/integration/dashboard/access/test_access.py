@@ -135,6 +135,17 @@ def test_an_answer_that_is_no_role_lets_nobody_in(shops: Shops, given: Any) -> N
         app.test_client().get("/outbox/messages")
 
 
+@pytest.mark.parametrize("given", [0, 4711, True, b"ada", ["ada"], object()])
+def test_a_name_that_is_no_text_lets_nobody_in(shops: Shops, given: Any) -> None:
+    """The audit would not say who it was, or that "b'ada'" was it."""
+    app = shops.open().app
+    Dashboard(access=lambda: (Role.ACT, given)).init_app(app)
+    assert app.test_client().get("/outbox/messages").status_code == 500
+    app.testing = True
+    with pytest.raises(ConfigurationError, match="return text, such as str"):
+        app.test_client().get("/outbox/messages")
+
+
 @pytest.mark.parametrize("given", [None, False, (None, "ada"), (False, "ada"), (False, None)])
 def test_false_lets_nobody_in_as_none_does(shops: Shops, given: Any) -> None:
     """An app may well write `user.is_staff and Role.ACT`."""
@@ -143,7 +154,11 @@ def test_false_lets_nobody_in_as_none_does(shops: Shops, given: Any) -> None:
     assert app.test_client().get("/outbox/messages").status_code == 404
 
 
-@pytest.mark.parametrize("given", [Role.ACT, (Role.ACT, None), (Role.ACT, ""), (Role.ACT, " ")])
+NAMELESS = (None, "", " ", False, "\u200b", " \u202e\u2066\ufeff", "\0")
+"""What is no name: only a text with something to see is one."""
+
+
+@pytest.mark.parametrize("given", [Role.ACT, *((Role.ACT, one) for one in NAMELESS)])
 def test_a_person_without_a_name_is_somebody(shops: Shops, given: Any) -> None:
     """An account may have no name, and the audit must not say that None did it."""
     shop = shops.open(SECRET_KEY="secret")
@@ -154,6 +169,17 @@ def test_a_person_without_a_name_is_somebody(shops: Shops, given: Any) -> None:
     done = client.post("/outbox/pauses/pause", data={"csrf_token": token, "scope": "bulk"})
     assert done.status_code == 303
     assert [one.who for one in shop.outbox.audit()] == ["somebody"]
+
+
+@pytest.mark.parametrize(
+    ("given", "who"),
+    [("\u202eada\u2069", "ada"), ("a\u200bda", "ada"), ("ada\nb", "ada b"), ("Zoë 😀", "Zoë 😀")],
+)
+def test_a_name_has_no_character_that_hides(shops: Shops, given: str, who: str) -> None:
+    """Two names that look alike would be two persons in the audit, and one could seem another."""
+    app = shops.open(SECRET_KEY="secret").app
+    Dashboard(access=lambda: (Role.VIEW, given)).init_app(app)
+    assert f"<span>{who}</span>" in app.test_client().get("/outbox/pauses").text
 
 
 def test_access_may_be_a_coroutine_and_may_send_the_visitor_elsewhere(shops: Shops) -> None:
