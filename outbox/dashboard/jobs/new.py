@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from ...domain.jobs.order import Action
 from ...flask_ext.app.state import state_of
-from ...flask_ext.jobs.starting import DryRun, MoreNow, OthersNow, Seen, dry_run_to_start
+from ...flask_ext.jobs.starting import DryRun, MoreNow, NoneNow, OthersNow, Seen, dry_run_to_start
 from ...flask_ext.jobs.starting import start as start_job
 from ...store.jobs.walk import Count
 from ...store.report_records import Job
@@ -17,6 +17,8 @@ from ..site.render import here, render
 from ..site.site import Site, visitor
 from .plan import FIELD, Plan
 from .wording import WORDS
+
+_WHY = {OthersNow: "others", NoneNow: "none"}
 
 
 def add_to(site: Site) -> None:
@@ -37,6 +39,7 @@ def index() -> ResponseReturnValue:
         words=WORDS[found.action],
         is_more="more" in request.args,
         is_others="others" in request.args,
+        is_none="none" in request.args,
         may_be_twice=found.action is Action.RETRY and form.fields["status"] == "unknown",
         plan_field=FIELD,
         plan=_plan(found, seen, form).sign(),
@@ -46,13 +49,14 @@ def index() -> ResponseReturnValue:
 def start() -> ResponseReturnValue:
     """Start exactly what was counted: nothing else of the form is read.
 
-    If more messages fit by now, or others, nothing is started, and the visitor is to look again.
+    If more messages fit by now, or others, or none, nothing is started, and the visitor is to look
+    again.
     """
     plan = Plan.read(request.form.get(FIELD, ""), visitor().who)
     try:
         made = _started(plan)
     except MoreNow as refusal:
-        why = "others" if isinstance(refusal, OthersNow) else "more"
+        why = next((word for kind, word in _WHY.items() if isinstance(refusal, kind)), "more")
         return redirect(here("new_index", **plan.filters, action=plan.action, **{why: 1}), 303)
     return redirect(here("job_show", job_id=made.id), 303)
 

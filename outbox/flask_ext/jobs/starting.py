@@ -59,6 +59,10 @@ class OthersNow(MoreNow):
     """Others may fit, because somebody has retried or resolved some since: no job was started."""
 
 
+class NoneNow(MoreNow):
+    """Nothing fits any more of what a person has seen in a dry run: no job was started."""
+
+
 def dry_run(runtime: Runtime, action: Any, filters: dict[str, Any]) -> DryRun:
     """Count what a job would change, and change nothing."""
     database, order = runtime.database, _order(runtime, action, filters)
@@ -90,7 +94,7 @@ def start(
 
     The place `upto` does not say all that a person has `seen`. An email before it may have been
     committed later, or may have come back to a status that the action is for. Raises MoreNow then,
-    or OthersNow.
+    or OthersNow. Raises NoneNow where nothing fits any more.
 
     What a person has `seen` starts one job. If it has started one, that is returned.
     """
@@ -178,11 +182,13 @@ def _stuck(connection: Connection, database: Database, order: Order, upto: Place
 
 
 def _compare(fits: Count, stuck: Count, seen: Seen) -> None:
-    """Raise MoreNow or OthersNow if there is what the person has not seen, or may be.
+    """Raise MoreNow or OthersNow if there is what the person has not seen, or may be; or NoneNow.
 
     While some of what was seen goes out, as many others may be retried. No count of what fits tells
     of that.
     """
+    if not fits.emails and not fits.more:
+        raise NoneNow
     if fits.exceeds(seen.fits):
         raise MoreNow
     if not seen.fits.more and fits.emails and stuck.lacks(seen.stuck):

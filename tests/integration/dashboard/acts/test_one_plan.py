@@ -81,3 +81,18 @@ def test_another_person_starts_a_job_of_their_own(desk: Desk) -> None:
     for desk.who in ("ada", "eve"):
         desk.post("/jobs/start", "/pauses", plan=plan_of(desk, **FAILED))
     assert [one.who for one in desk.shop.outbox.jobs()] == ["eve", "ada"]
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.PENDING])
+def test_a_plan_that_fits_nothing_any_more_starts_no_job_and_says_so(
+    desk: Desk, status: Status
+) -> None:
+    ids = written(desk.shop, 2, status, tag="news")
+    action = "retry" if status is Status.FAILED else "cancel"
+    plan = plan_of(desk, action=action, status=str(status), tag="news")
+    for email_id in ids:
+        desk.post(f"/messages/{email_id}/{action}", "/pauses")
+    page = desk.followed("/jobs/start", "/pauses", plan=plan)
+    assert "Nothing was started. No message fits any more." in page
+    assert desk.shop.outbox.jobs() == ()
+    assert not [one for one in desk.shop.outbox.audit() if one.action == "start job"]
