@@ -26,7 +26,7 @@ from ...store.session.same_database import Identity
 from ...worker.process.runtime import Runtime
 from ..session import one_commit, session_events, undone
 from ..session.autocommit import autocommit_errors
-from ..session.pending import WITHDRAWN, tell_of_dropped
+from ..session.pending import INTERRUPTED, WITHDRAWN, tell_of_dropped
 from ..session.reading import any_has_written
 from ..session.source import AnySession, SessionSource, current, one_of
 from .origin import origin
@@ -160,6 +160,11 @@ class State:
 
         `origin` is the view, task or command that enqueued the first of them.
         """
+        if how == INTERRUPTED:
+            _tell_unknown(
+                counted(emails, "email exists", "emails exist"), "enqueue", emails, origin
+            )
+            return
         self.lost += emails
         _log.warning(
             "outbox: %s discarded: %s. That is right after an error or a rollback; otherwise call"
@@ -181,6 +186,10 @@ class State:
 
 def _tell_kept(emails: int, how: str, origin: str) -> None:
     """Log emails whose withdrawal nobody has committed: `how` says the rest."""
+    if how == INTERRUPTED:
+        counts = counted(emails, "email is withdrawn", "emails are withdrawn")
+        _tell_unknown(counts, "cancel", emails, origin)
+        return
     _log.warning(
         "outbox: %s not withdrawn after all: %s. That is right after an error or a rollback;"
         " otherwise call its commit() after cancel%s",
@@ -188,6 +197,17 @@ def _tell_kept(emails: int, how: str, origin: str) -> None:
         how,
         f" in {origin}" if origin else "",
         extra={"outbox": {"event": "cancellations_discarded", "emails": emails, "origin": origin}},
+    )
+
+
+def _tell_unknown(what: str, call: str, emails: int, origin: str) -> None:
+    _log.warning(
+        "outbox: the commit was interrupted, so it is not known whether %s: look before you repeat"
+        " the %s%s",
+        what,
+        call,
+        f" in {origin}" if origin else "",
+        extra={"outbox": {"event": "commit_interrupted", "emails": emails, "origin": origin}},
     )
 
 

@@ -1,17 +1,24 @@
-"""Follows the transaction of a connection that a session has joined, to its true end.
+"""Follows the transaction of a session's connection to its true end.
 
-Such a session's commit, or its close, may leave the connection's transaction as it is. Then nobody
-knows yet whether its emails exist: the app ends that transaction itself, mostly on the connection.
+The commit of a session that has joined it, or its close, may leave it as it is. Then nobody knows
+yet whether its emails exist: the app ends that transaction itself, mostly on the connection.
+
+Where the session's own commit decides, it is noted when that is sent. If it is interrupted, or its
+reply is lost, nobody knows whether the emails exist.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
-from sqlalchemy import Connection, NestedTransaction, Transaction, event
+from sqlalchemy import Connection, Dialect, Engine, NestedTransaction, Transaction, event
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.orm import Session, SessionTransaction
 
+from .first_use import FirstUse, Wanted
 from .pending import Outer, Pending
 
 _SOON = 0.1
@@ -19,11 +26,18 @@ _SOON = 0.1
 
 _outers: WeakKeyDictionary[Connection, Outer] = WeakKeyDictionary()
 
+_own: WeakKeyDictionary[Connection, WeakSet[Pending]] = WeakKeyDictionary()
+"""What is pending where the session's own commit decides."""
+
 
 def watch(session: Session, connection: Connection, pending: Pending) -> None:
-    """Follow the connection if not the session's own commit decides about what is pending."""
+    """Follow what is pending to the end of the connection's transaction."""
     transaction, ends_with_it = _core(session.get_transaction(), connection)
-    if transaction is None or (ends_with_it and not isinstance(transaction, NestedTransaction)):
+    if transaction is None:
+        return
+    if ends_with_it and not isinstance(transaction, NestedTransaction):
+        _commits.listen(connection)
+        _own.setdefault(connection, WeakSet()).add(pending)
         return
     outer = _outers.get(connection)
     if outer is None:
@@ -65,3 +79,33 @@ def _roll_back(connection: Connection, *_: Any) -> None:
 def _ended(connection: Connection) -> list[Pending]:
     outer = _outers.get(connection)
     return [] if outer is None else outer.end()
+
+
+def _begin_commit(connection: Connection, *_: Any) -> None:
+    for pending in _own.get(connection, ()):
+        if any(one is not None and not one.is_active for one in pending.emails):
+            pending.begin_commit()
+
+
+def refused(connection: Connection) -> None:
+    """Note that a commit of the connection was begun and is not sent."""
+    for pending in _own.get(connection, ()):
+        pending.note_answer(is_known=True)
+
+
+def _note_error(context: ExceptionContext) -> None:
+    # What is no error of the driver's has interrupted it.
+    is_known = context.sqlalchemy_exception is not None and not context.is_disconnect
+    for pending in _own.get(context.connection, ()) if context.connection is not None else ():
+        pending.note_answer(is_known=is_known)
+
+
+def _wanted(connection: Connection | Engine) -> Iterator[Wanted]:
+    yield connection.engine, "commit", _begin_commit
+    yield connection.engine, "commit_twophase", _begin_commit
+
+
+_commits = FirstUse(attrgetter("engine"), _wanted)
+"""The engines over which sessions have enqueued. To listen to each connection takes longer."""
+
+event.listen(Dialect, "handle_error", _note_error)

@@ -25,6 +25,7 @@ ENQUEUED, WITHDRAWN = KINDS = ("outbox", "outbox.withdrawn")
 
 CLOSED = "the session was closed without a commit"
 DROPPED = "the session was dropped, neither committed nor closed"
+INTERRUPTED = "the commit was interrupted"  # so that nobody knows whether they exist
 ABANDONED = (
     "the process ends, and the session was neither committed nor closed, as where an app context"
     " is pushed and not popped"
@@ -42,6 +43,8 @@ class Pending:
     """How many each transaction holds: the session's own, or a savepoint that may roll back."""
     wake: Callable[..., None] | None = None  # None while none of them is due at once
     outer: Outer | None = None  # the transaction that decides, where the session joined one
+    is_committing: bool = False  # the session's commit was sent, and nothing is known of it yet
+    is_unknown: bool = False  # likewise, and it stays so where no answer came
     thread: int | None = None  # that noted last; None once somebody has told of them
     is_inherited: bool = False  # by a fork, so that the parent answers for it
 
@@ -65,12 +68,28 @@ class Pending:
 
     def commit(self, *seconds: float) -> None:
         """Wake a sweep if there are any emails for it; raise nothing."""
-        if not self.settle() or self.wake is None:
-            return
-        try:
-            self.wake(*seconds)
-        except Exception as error:  # noqa: BLE001  (the commit succeeded and must not raise)
-            _log.warning("outbox: no sweep was asked for (%s)", type(error).__name__)
+        if self.settle():
+            _wake(self.wake, *seconds)
+
+    def begin_commit(self) -> None:
+        """Note that the session's commit is about to be sent: an interruption may be after it."""
+        self.is_committing = self.is_unknown = True
+
+    def note_answer(self, *, is_known: bool) -> None:
+        """Note an error of the commit: the database has refused it, or nobody knows.
+
+        Later errors, as of a rollback, say nothing about the commit.
+        """
+        if self.is_committing:
+            self.is_committing, self.is_unknown = False, not is_known
+
+    def lose(self, how: str) -> None:
+        """Tell that nobody committed them. If that is not known, say so, and wake a sweep."""
+        if emails := self.settle():
+            _tell(self.discarded, emails, *self._end(how))
+
+    def _end(self, how: str) -> tuple[str, Callable[..., None] | None]:
+        return (INTERRUPTED, self.wake) if self.is_unknown else (how, None)
 
     def __del__(self) -> None:
         # Not `weakref.finalize`, which would not know how many there are.
@@ -79,7 +98,7 @@ class Pending:
         if self.outer is not None and self.outer.is_open:
             self.outer.take(self)
         elif emails := self.settle():
-            _dropped.append((self.discarded, emails))
+            _dropped.append((self.discarded, emails, *self._end(DROPPED)))
 
 
 class Outer:
@@ -121,7 +140,7 @@ class Outer:
 _open: WeakSet[Pending] = WeakSet()
 """What live sessions of this process hold. A child of a fork does not answer for its parent's."""
 
-_dropped: deque[tuple[Callable[[int, str], None], int]] = deque()
+_dropped: deque[tuple[Callable[[int, str], None], int, str, Callable[..., None] | None]] = deque()
 """What the garbage collector has dropped and nobody has been told of. It needs no lock."""
 
 
@@ -132,7 +151,7 @@ def left_by_thread(kind: str) -> int:
     """
     emails, thread = 0, threading.get_ident()
     for pending in _all_open():
-        if pending.kind == kind and pending.thread == thread:
+        if pending.kind == kind and pending.thread == thread and not pending.is_unknown:
             pending.thread = None
             emails += pending.total
     return emails
@@ -142,18 +161,36 @@ def tell_of_dropped() -> None:
     """Tell of all emails in sessions that the garbage collector has dropped since the last call."""
     while _dropped:
         try:
-            discarded, emails = _dropped.popleft()
+            dropped = _dropped.popleft()
         except IndexError:  # another thread has told of it
             return
-        discarded(emails, DROPPED)
+        _tell(*dropped)
 
 
 def abandon() -> None:
     """Tell of all emails in sessions that are open or dropped, because the process ends."""
     tell_of_dropped()
     for pending in _all_open():
-        if emails := pending.settle():
-            pending.discarded(emails, ABANDONED)
+        pending.lose(ABANDONED)
+
+
+def _tell(
+    discarded: Callable[[int, str], None],
+    emails: int,
+    how: str,
+    wake: Callable[..., None] | None,
+) -> None:
+    discarded(emails, how)
+    _wake(wake)
+
+
+def _wake(wake: Callable[..., None] | None, *seconds: float) -> None:
+    if wake is None:
+        return
+    try:
+        wake(*seconds)
+    except Exception as error:  # noqa: BLE001  (the commit succeeded and must not raise)
+        _log.warning("outbox: no sweep was asked for (%s)", type(error).__name__)
 
 
 def _all_open() -> list[Pending]:

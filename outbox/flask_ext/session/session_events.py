@@ -40,7 +40,7 @@ def note(
 def left_open(session: Session) -> int:
     """Return how many emails the session's transaction has enqueued: the caller tells of them."""
     pending: Pending | None = session.info.get(ENQUEUED)
-    if pending is None:
+    if pending is None or pending.is_unknown:
         return 0
     pending.thread = None
     return pending.total
@@ -61,7 +61,11 @@ def _after_commit(session: Session) -> None:
 def _after_rollback(session: Session) -> None:
     # Also fired for a savepoint: what was enqueued outside of it still waits.
     for kind in _followed(session):
-        session.info[kind].emails.pop(innermost(session), None)
+        pending: Pending = session.info[kind]
+        if pending.is_unknown:  # the commit may have been before it
+            session.info.pop(kind).lose(CLOSED)
+        else:
+            pending.emails.pop(innermost(session), None)
 
 
 def _followed(session: Session) -> list[str]:
@@ -81,14 +85,16 @@ def _after_transaction_end(session: Session, transaction: SessionTransaction) ->
         if not emails:
             continue
         if pending.outer is None or outer_transaction.is_undone(transaction, pending.outer):
-            pending.discarded(emails, CLOSED)
+            pending.add(None, emails)
+            pending.lose(CLOSED)
         elif pending.outer.is_open:
             pending.add(None, emails)
             pending.outer.take(pending)
 
 
 def _listen() -> None:
-    event.listen(Session, "after_commit", _after_commit)
+    # Before the app's own listeners: behind one that raises, SQLAlchemy calls none.
+    event.listen(Session, "after_commit", _after_commit, insert=True)
     event.listen(Session, "after_rollback", _after_rollback)
     event.listen(Session, "after_transaction_end", _after_transaction_end)
 

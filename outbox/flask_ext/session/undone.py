@@ -14,6 +14,7 @@ from sqlalchemy.exc import PendingRollbackError
 from sqlalchemy.orm import Session
 
 from ...domain.errors import ConfigurationError
+from . import outer_transaction
 from .reading import connections, mark_of
 
 _UNDONE = (
@@ -52,6 +53,7 @@ def _before_commit(session: Session) -> None:
 def _refuse(connection: Connection, *_: Any) -> None:
     mark = mark_of(connection)
     if mark is not None and mark.carries_emails and mark.is_undone(connection):
+        outer_transaction.refused(connection)
         raise TransactionUndone(_UNDONE)
 
 
