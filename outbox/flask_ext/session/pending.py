@@ -41,6 +41,8 @@ class Pending:
     discarded: Callable[[int, str], None]  # is told how they were lost, too
     emails: dict[SessionTransaction | None, int] = field(default_factory=dict)
     """How many each transaction holds: the session's own, or a savepoint that may roll back."""
+    undone: dict[SessionTransaction, int] = field(default_factory=dict)
+    """Likewise, what savepoints within each held that were closed, not released: that is lost."""
     wake: Callable[..., None] | None = None  # None while none of them is due at once
     outer: Outer | None = None  # the transaction that decides, where the session joined one
     is_committing: bool = False  # the session's commit was sent, and nothing is known of it yet
@@ -55,6 +57,28 @@ class Pending:
 
     def add(self, transaction: SessionTransaction | None, emails: int) -> None:
         self.emails[transaction] = self.emails.get(transaction, 0) + emails
+
+    def release(self, savepoint: SessionTransaction) -> None:
+        """Give what a savepoint holds to its parent."""
+        if emails := self.emails.pop(savepoint, 0):
+            self.add(savepoint.parent, emails)
+        if undone := self.undone.pop(savepoint, 0):
+            self._undo(savepoint, undone)
+
+    def close(self, savepoint: SessionTransaction) -> None:
+        """Take for lost what a savepoint still holds at its end, unless its parent rolls back."""
+        if emails := self.emails.pop(savepoint, 0) + self.undone.pop(savepoint, 0):
+            self._undo(savepoint, emails)
+
+    def _undo(self, savepoint: SessionTransaction, emails: int) -> None:
+        if (parent := savepoint.parent) is not None:
+            self.undone[parent] = self.undone.get(parent, 0) + emails
+
+    def roll_back(self, transaction: SessionTransaction | None) -> None:
+        """Forget what a transaction holds."""
+        self.emails.pop(transaction, None)
+        if transaction is not None:
+            self.undone.pop(transaction, None)
 
     @property
     def total(self) -> int:

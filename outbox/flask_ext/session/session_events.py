@@ -47,8 +47,12 @@ def left_open(session: Session) -> int:
 
 
 def _after_commit(session: Session) -> None:
+    if not _followed(session):
+        return
     # Also fired when a savepoint is released: that commits nothing.
-    if not _followed(session) or session.in_nested_transaction():
+    if (savepoint := session.get_nested_transaction()) is not None:
+        for kind in _followed(session):
+            session.info[kind].release(savepoint)
         return
     for kind in _followed(session):
         pending: Pending = session.info.pop(kind)
@@ -65,7 +69,7 @@ def _after_rollback(session: Session) -> None:
         if pending.is_unknown:  # the commit may have been before it
             session.info.pop(kind).lose(CLOSED)
         else:
-            pending.emails.pop(innermost(session), None)
+            pending.roll_back(innermost(session))
 
 
 def _followed(session: Session) -> list[str]:
@@ -73,21 +77,20 @@ def _followed(session: Session) -> list[str]:
 
 
 def _after_transaction_end(session: Session, transaction: SessionTransaction) -> None:
-    # Emails that are left here were not rolled back. Those of a savepoint are its parent's now.
-    # `close()` of the session fires no rollback event, so what the outermost transaction still has
-    # was not committed.
+    # Emails that are left here were neither rolled back nor committed or released. A close of the
+    # session fires no event of its own.
     for kind in _followed(session):
-        emails = session.info[kind].emails.pop(transaction, 0)
         if transaction.parent is not None:
-            session.info[kind].add(transaction.parent, emails)
+            session.info[kind].close(transaction)
             continue
         pending: Pending = session.info.pop(kind)
-        if not emails:
-            continue
+        emails, undone = pending.settle(), pending.undone.pop(transaction, 0)
         if pending.outer is None or outer_transaction.is_undone(transaction, pending.outer):
-            pending.add(None, emails)
+            emails, undone = 0, undone + emails
+        if undone:
+            pending.add(None, undone)
             pending.lose(CLOSED)
-        elif pending.outer.is_open:
+        if emails and pending.outer is not None and pending.outer.is_open:
             pending.add(None, emails)
             pending.outer.take(pending)
 

@@ -223,3 +223,46 @@ def test_a_nudge_that_fails_does_not_come_out_of_the_outer_commit(
     assert emails(shop) == 1
     assert "no sweep was asked for" in caplog.text
     caplog.clear()
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_savepoint_that_a_close_undoes_was_discarded(
+    shop: Shop, nudges: list[int], caplog: pytest.LogCaptureFixture, before: int
+) -> None:
+    """What was enqueued before the savepoint is left to the outer commit."""
+    with outer(shop) as connection:
+        with Session(connection) as session:
+            for _ in range(before):
+                shop.outbox.enqueue(message(), session=session)
+            session.begin_nested()
+            with session.begin_nested():
+                shop.outbox.enqueue(message(), session=session)
+        assert "1 email was discarded: the session was closed without a commit" in caplog.text
+        caplog.clear()
+        connection.commit()
+    assert (len(nudges), emails(shop), shop.outbox.discarded) == (before, before, 1)
+
+
+def test_a_cancel_in_a_savepoint_that_a_close_undoes_is_told(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.enqueue(tag="order-1")
+    with outer(shop) as connection:
+        with Session(connection) as session:
+            session.begin_nested()
+            assert shop.outbox.cancel(tag="order-1", session=session) == 1
+        assert "1 email is not withdrawn after all" in caplog.text
+        caplog.clear()
+        connection.commit()
+    assert shop.statuses() == ["pending"]
+
+
+def test_a_rollback_round_an_open_savepoint_warns_of_nothing(shop: Shop, nudges: list[int]) -> None:
+    with outer(shop) as connection:
+        with Session(connection) as session:
+            transaction = session.begin_nested()
+            session.begin_nested()
+            shop.outbox.enqueue(message(), session=session)
+            transaction.rollback()
+        connection.commit()
+    assert (nudges, emails(shop), shop.outbox.discarded) == ([], 0, 0)
