@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Row, func, select, update
 from ...domain.delivery.blame import Common
 from ...domain.delivery.breaker_timing import Cause
 from ...domain.delivery.outcome import RecipientStatus
-from ...domain.delivery.refusal_fingerprint import is_like, is_of_host, reason, words_for_people
+from ...domain.delivery.refusal_fingerprint import is_like, reason, words_for_people
 from ...domain.delivery.refusal_streak import Refused, are_enough, are_many
 from ...domain.delivery.reply_table import judge
 from ...domain.delivery.status import Status
@@ -91,9 +91,9 @@ def review(
 
     Whether they are enough, `are_enough` and `are_many` say. Refusals for only one recipient domain
     are that domain's fault. Refusals of only one sender may be that sender's, if another sender's
-    email was accepted lately or waits (`outsider_tells`), unless the words are about the host.
-    Emails are to blame themselves if the server takes others in between (`are_own`): then `SURER`
-    times as many are needed, of emails that were refused for the first time.
+    email was accepted lately or waits (`outsider_tells`). Emails are to blame themselves if the
+    server takes others in between (`are_own`): then `SURER` times as many are needed, of emails
+    that were refused for the first time.
     """
 
     def shows(words: str | None, rows: Sequence[Row[Any]]) -> bool:
@@ -104,7 +104,7 @@ def review(
         own = partial(are_own, database, server, words or refusal, in_any_words=words is None)
         if fresh < SURER * needed and own(any_fresh=bool(fresh)):
             return False
-        return is_of_host(words or refusal) or not outsider_tells(common)
+        return not outsider_tells(common)
 
     if not is_like(circuit_breaker.refusal(database, server), refusal):
         tail = database.read(lambda connection: _tail(connection, database, server))

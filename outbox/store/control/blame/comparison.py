@@ -123,16 +123,6 @@ def outsider_waits(
     return first_free(database, outsiders) is not None
 
 
-def outsider_taken(database: Database, server: str, common: Common) -> bool:
-    """Return whether this server lately accepted another sender's email than the refused ones.
-
-    If it has accepted one of the refused sender since, the other one tells nothing.
-    """
-    taken = _taken(database, server, database.now(-LATELY), within=LATELY)
-    senders = (row.sender.lower() for row in taken)  # the newest first
-    return common.sender is not None and next(senders, common.sender) != common.sender
-
-
 def just_taken(
     database: Database, server: str, is_outsider: Callable[[Traits], bool], *, seconds: float
 ) -> int | None:

@@ -7,18 +7,19 @@ from datetime import datetime
 from functools import partial
 
 from ....domain.delivery.blame import Common, Traits
+from ....domain.delivery.refusal_fingerprint import is_of_host
 from ....domain.priority import Priority
 from ....domain.scheduling.claim_plan import LaneKey
 from ....store.control.blame.comparison import (
     contents_taken,
     doubts_in_a_row,
     just_taken,
-    outsider_taken,
     outsider_waits,
     slowest_taken,
     taken_elsewhere,
     taken_since,
 )
+from ....store.control.blame.other_senders import outsider_taken
 from ....store.control.blame.own_refusals import are_own
 from ...capacity.claimable import are_left
 from ...process.retry_writes import until_written
@@ -85,7 +86,11 @@ class OtherEmails:
             lambda: look(seen=seen, any_fresh=any_fresh, in_any_words=in_any_words)
         )
 
-    def tell_of(self, refused: Common) -> bool:
-        """Return whether another sender's email was taken lately, or waits and will tell."""
-        taken = until_written(lambda: outsider_taken(self._database, self._server, refused))
+    def tell_of(self, refused: Common, refusal: str) -> bool:
+        """Return whether another sender's email was taken lately, or waits and will tell.
+
+        One that was taken before the refusals began does not excuse a server that blocks the host.
+        """
+        look = partial(outsider_taken, self._database, self._server, refused)
+        taken = until_written(lambda: look(behind=refusal if is_of_host(refusal) else None))
         return taken or self.wait(lambda email: refused.lacked_by(email) > 0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ....domain.config.settings import Settings
 from ....domain.delivery.blame import Traits, most_different
-from ....domain.delivery.refusal_fingerprint import is_like, is_of_contents, is_of_host
+from ....domain.delivery.refusal_fingerprint import is_like, is_of_contents
 from ....domain.delivery.refusal_streak import TRIED, RefusalStreak, SystemicRefusal
 from ....domain.delivery.transaction import Transaction, Verdict
 from ....store.control.blame.own_refusals import SURER
@@ -130,7 +131,8 @@ class RefusedAlike:
     def review(self) -> None:
         """Look at the log, which has the refusals of other batches too, behind the last record."""
         for refusal in self._streak.refusals:
-            self._breaker.review_refusals(refusal, outsider_tells=self._others.tell_of)
+            tells = partial(self._others.tell_of, refusal=refusal)
+            self._breaker.review_refusals(refusal, outsider_tells=tells)
 
     def _trip(self, alike: SystemicRefusal, email_id: int) -> None:
         self._pending = None
@@ -144,9 +146,8 @@ class RefusedAlike:
         """Return whether the server is to blame for refusals that are alike.
 
         A halted server is, until it takes an email. It is not where all refused emails have a
-        domain in common, or where another sender's email shows that only this sender is refused,
-        unless the words are about the host. Nor is it where the log shows that it takes others in
-        between.
+        domain in common, or where another sender's email shows that only this sender is refused.
+        Nor is it where the log shows that it takes others in between.
         """
         if alike.known:
             return not (self._has_taken and self._are_own(alike))
@@ -156,7 +157,7 @@ class RefusedAlike:
             return False
         if any(alike.common.lacked_by(email) for email in untried()):
             return False
-        return is_of_host(alike.refusal) or not self._others.tell_of(alike.common)
+        return not self._others.tell_of(alike.common, alike.refusal)
 
     def _are_own(self, alike: SystemicRefusal) -> bool:
         refusal, seen, any_fresh = alike.refusal, self._turns, bool(alike.fresh)

@@ -10,7 +10,8 @@ from sqlalchemy import insert
 from outbox.domain.delivery.blame import Common
 from outbox.domain.delivery.refusal_fingerprint import fingerprint
 from outbox.domain.delivery.transaction import Phase, Reply, Verdict
-from outbox.store.control.blame.comparison import LATELY, contents_taken, outsider_taken
+from outbox.store.control.blame.comparison import LATELY, contents_taken
+from outbox.store.control.blame.other_senders import outsider_taken
 from tests.support.shop.shop import Shop, message
 
 pytestmark = pytest.mark.each_database

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from outbox.domain.delivery.blame import Common
 from outbox.domain.delivery.breaker_timing import OPEN_FIRST, SUSPICION_SECONDS
 from outbox.store.control import circuit_breaker
-from outbox.store.control.blame import comparison, suspicion
+from outbox.store.control.blame import comparison, other_senders, suspicion
 from outbox.store.control.forgotten_servers import note_configured
 from outbox.store.control.set_back.correct_moments import correct_moments
 from outbox.store.queries import whole_emails
@@ -134,7 +134,7 @@ def test_an_email_that_was_taken_then_does_not_seem_to_be_taken_just_now(shop: S
             comparison.just_taken(found, server, lambda _: True, seconds=120.0) is not None,
             comparison.taken_elsewhere(found, server, "other", 120.0),
             comparison.taken_since(found, server, opened_at),
-            comparison.outsider_taken(found, server, refused),
+            other_senders.outsider_taken(found, server, refused),
         ]
 
     shop.enqueue()
