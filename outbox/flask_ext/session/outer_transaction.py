@@ -85,6 +85,8 @@ def _begin_commit(connection: Connection, *_: Any) -> None:
     for pending in _own.get(connection, ()):
         if any(one is not None and not one.is_active for one in pending.emails):
             pending.begin_commit()
+        else:  # the app commits the connection, and not the session
+            pending.commit(_SOON)
 
 
 def refused(connection: Connection) -> None:
