@@ -67,8 +67,10 @@ def _entries(found: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, A
     entries = dict(found)
     for key, entry in beat_schedule(config).items():
         if entry["task"] not in scheduled:
-            # The name may be that of an entry of the app's for another task, which stays.
-            entries[f"{key} of the outbox" if key in found else key] = entry
+            name = key
+            while name in found:  # the app has an entry of that name for another task: it stays
+                name += " of the outbox"
+            entries[name] = entry
     return entries
 
 

@@ -217,15 +217,17 @@ def test_a_sweep_of_your_own_schedule_is_not_doubled(mine: Any) -> None:
     assert set(celery.conf.beat_schedule) == {"mine", "outbox.purge"}
 
 
-def test_an_entry_of_your_own_with_our_name_stays_and_ours_gets_another() -> None:
+@pytest.mark.parametrize("taken", [["outbox.sweep"], ["outbox.sweep of the outbox"]])
+def test_an_entry_of_your_own_with_our_name_stays_and_ours_gets_another(taken: list[str]) -> None:
     mine = {"task": "shop.sweep_the_floor", "schedule": 2.0}
-    celery, flask = app_with(beat_schedule={"outbox.sweep": mine}), flask_app()
+    names = {"outbox.sweep", *taken}
+    celery, flask = app_with(beat_schedule=dict.fromkeys(names, mine)), flask_app()
     for _ in range(2):
         configure(celery, flask)
         found = celery.conf.beat_schedule
-        assert found["outbox.sweep"] == mine
-        assert sorted(entry["task"] for entry in found.values()) == [
-            *("outbox.purge", "outbox.sweep", "shop.sweep_the_floor"),
+        assert all(found[name] == mine for name in names)
+        assert sorted(entry["task"] for name, entry in found.items() if name not in names) == [
+            *("outbox.purge", "outbox.sweep"),
         ]
 
 
