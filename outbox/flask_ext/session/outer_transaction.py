@@ -9,16 +9,20 @@ reply is lost, nobody knows whether the emails exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from sqlalchemy import Connection, Dialect, Engine, NestedTransaction, Transaction, event
+from sqlalchemy import (
+    Connection,
+    Dialect,
+    NestedTransaction,
+    Transaction,
+    TwoPhaseTransaction,
+    event,
+)
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.orm import Session, SessionTransaction
 
-from .first_use import FirstUse, Wanted
 from .pending import Outer, Pending
 
 _SOON = 0.1
@@ -36,7 +40,10 @@ def watch(session: Session, connection: Connection, pending: Pending) -> None:
     if transaction is None:
         return
     if ends_with_it and not isinstance(transaction, NestedTransaction):
-        _commits.listen(connection)
+        # Not the engine: that would cost each statement of transactions without an email.
+        is_twophase = isinstance(transaction, TwoPhaseTransaction)
+        name = "commit_twophase" if is_twophase else "commit"
+        event.listen(connection, name, _begin_commit)
         _own.setdefault(connection, WeakSet()).add(pending)
         return
     outer = _outers.get(connection)
@@ -101,13 +108,5 @@ def _note_error(context: ExceptionContext) -> None:
     for pending in _own.get(context.connection, ()) if context.connection is not None else ():
         pending.note_answer(is_known=is_known)
 
-
-def _wanted(connection: Connection | Engine) -> Iterator[Wanted]:
-    yield connection.engine, "commit", _begin_commit
-    yield connection.engine, "commit_twophase", _begin_commit
-
-
-_commits = FirstUse(attrgetter("engine"), _wanted)
-"""The engines over which sessions have enqueued. To listen to each connection takes longer."""
 
 event.listen(Dialect, "handle_error", _note_error)
