@@ -147,7 +147,8 @@ def test_a_worker_on_rabbitmq_fetches_ahead_whatever_it_was_told(
 @pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_a_strict_check_passes_only_without_a_warning(shops: Shops, redis: RedisServer) -> None:
-    shop = shops.open(MAIL_SERVER="mx.example", MAIL_USE_TLS=True)
+    sender = {"MAIL_DEFAULT_SENDER": "shop@shop.example"}
+    shop = shops.open(MAIL_SERVER="mx.example", MAIL_USE_TLS=True, **sender)
     app = shop.app.extensions["celery"] = celery(
         redis.url,
         worker_disable_prefetch=True,
