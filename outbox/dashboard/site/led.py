@@ -10,7 +10,7 @@ from flask import current_app, g, redirect, request
 from werkzeug import Response
 
 from ..access import signing
-from ..access.signing import Forged
+from .signed_cookie import keep, kept
 
 NOT_DONE = "not_done"
 """In the address of a page to which a login has led in the place of an act."""
@@ -18,8 +18,6 @@ REST_NOT_DONE = "rest_not_done"
 """The same for an act in parts, some of which may have been done before."""
 
 _COOKIE = "outbox_led"
-_LIFETIME = 600
-"""Seconds for which the page may be loaded again."""
 
 
 def lead_back(what: str) -> Response:
@@ -27,28 +25,15 @@ def lead_back(what: str) -> Response:
     page = (request.script_root + request.path).rpartition("/")[0]
     response = redirect(f"{page}?{what}=1")
     if current_app.secret_key:  # without one there is no form
-        response.set_cookie(
-            _COOKIE,
-            signing.sign(_salt(page, what), 1),
-            max_age=_LIFETIME,
-            path=page,
-            secure=request.is_secure,
-            httponly=True,
-            samesite="Strict",
-        )
+        keep(response, _COOKIE, 1, salt=_salt(page, what), path=page)
     return response
 
 
 def was_led(what: str) -> bool:
     """Return whether this visitor has just been led to this page so."""
-    given = request.cookies.get(_COOKIE)
-    if given is None or what not in request.args:
+    if what not in request.args:
         return False
-    try:
-        signing.read(_salt(request.script_root + request.path, what), given, _LIFETIME)
-    except Forged:
-        return False
-    return True
+    return kept(_COOKIE, salt=_salt(request.script_root + request.path, what)) is not None
 
 
 def _salt(page: str, what: str) -> str:
