@@ -151,6 +151,7 @@ def test_a_class_is_refused_while_it_shall_be_and_nobody_else_is(
     assert len(facts.copies) == len(INSIDE) + 1
 
 
+@pytest.mark.long
 def test_a_mood_leaves_a_refusal_as_it_is_and_so_does_a_restart(server: SoakSmtp) -> None:
     server.refuse(
         for_some_time("a", 0, trait="domain", place="RCPT", reply="450 4.2.0 not this one")

@@ -48,6 +48,7 @@ def told(shop: Shop) -> bool:
     return line in runner(shop)("check", code=1).output
 
 
+@pytest.mark.long
 def test_check_tells_of_an_autocommit_engine(shops: Shops) -> None:
     engine = sa.create_engine(shops.url, isolation_level="AUTOCOMMIT")
     assert told(shops.open_on(engine))

@@ -215,6 +215,7 @@ def test_a_bind_that_is_not_there_is_named(database_url: str) -> None:
         Outbox().init_app(app, db=db, metadata=elsewhere)
 
 
+@pytest.mark.matrix
 @pytest.mark.each_database
 @pytest.mark.parametrize("apart", [False, True])
 def test_check_warns_of_a_migration_that_does_not_know_our_tables_if_it_is_of_their_database(

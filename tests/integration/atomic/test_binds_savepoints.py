@@ -40,6 +40,7 @@ def test_an_order_that_a_savepoint_has_undone_refuses_no_email(opened: Opened, d
 ORDERED = [(ordered, enqueued), (enqueued, ordered)]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("one", "other"), ORDERED)
 @pytest.mark.parametrize("place", ["before a savepoint that is undone", "in one that is kept"])
 def test_what_a_savepoint_has_not_undone_is_refused_still(

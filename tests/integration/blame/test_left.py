@@ -102,6 +102,7 @@ def test_two_of_a_class_in_a_row_stop_no_email_while_others_were_just_taken(shop
             made.simulation.pass_time(0.5)
 
 
+@pytest.mark.long
 def test_two_in_a_row_show_that_a_server_has_halted_everything_for_five_seconds(
     shops: Shops,
 ) -> None:

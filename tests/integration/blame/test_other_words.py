@@ -70,10 +70,13 @@ def write_each(made: World, count: int, name: str = "r", tag: str = "bad") -> No
     write(made, *(message(one, subject=one) for one in to), tag=tag)
 
 
-PHASES = pytest.mark.parametrize("phase", [Phase.MAIL, Phase.RCPT, Phase.DATA, Phase.DOT])
+PHASES = [Phase.MAIL, Phase.RCPT, Phase.DATA, Phase.DOT]
 
 
-@PHASES
+@pytest.mark.parametrize(
+    "phase",
+    [one if one is Phase.RCPT else pytest.param(one, marks=pytest.mark.long) for one in PHASES],
+)
 def test_nodes_that_each_refuse_in_words_of_their_own_charge_nobody(
     phase: Phase, shops: Shops
 ) -> None:
@@ -89,7 +92,8 @@ def test_nodes_that_each_refuse_in_words_of_their_own_charge_nobody(
         assert set(made.copies.values()) == {1}
 
 
-@PHASES
+@pytest.mark.long
+@pytest.mark.parametrize("phase", PHASES)
 def test_so_it_is_where_no_two_refusals_have_the_same_words(phase: Phase, shops: Shops) -> None:
     server = Ids(phase)
     with world(shops, server) as made:
@@ -102,6 +106,7 @@ def test_so_it_is_where_no_two_refusals_have_the_same_words(phase: Phase, shops:
         assert ends(made) == {("sent", 1): 100}
 
 
+@pytest.mark.long
 def test_the_last_email_taken_was_another_senders_and_words_about_the_host_still_tell(
     shops: Shops,
 ) -> None:
@@ -118,6 +123,7 @@ def test_the_last_email_taken_was_another_senders_and_words_about_the_host_still
         assert [bool(row.alert) for row in made.shop.rows(made.shop.tables.breaker)] == [True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own", [UNKNOWN, GREYLISTED])
 @pytest.mark.parametrize("every", [2, 7, 25])
 def test_one_who_is_refused_or_put_off_for_themselves_in_between_hides_no_outage(

@@ -121,7 +121,8 @@ def test_so_it_is_while_refused_ones_come_on_and_on(shops: Shops) -> None:
         assert ends(made) == {"failed": 100 + 40 * 18}
 
 
-@pytest.mark.parametrize("phase", [Phase.RCPT, pytest.param(Phase.DATA, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("phase", [Phase.RCPT, Phase.DATA])
 def test_a_server_that_comes_to_refuse_everybody_charges_nobody(phase: Phase, shops: Shops) -> None:
     """It has refused some recipients before, in the very same words."""
     server = refusing(phase)

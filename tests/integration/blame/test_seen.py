@@ -48,6 +48,7 @@ def test_one_email_that_is_halted_each_time_stops_no_other(
     play(case, shops)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("refused", "good"), [(10, 200), (210, 50)])
 def test_emails_in_a_row_to_a_domain_that_refuses_us_stop_no_other(
     refused: int, good: int, shops: Shops

@@ -47,6 +47,7 @@ def throttled(limit: str, throttle: Throttle) -> ClassServer:
     return made
 
 
+@pytest.mark.long
 @limits
 def test_who_met_a_limit_is_not_charged_as_the_next_one_was_taken(limit: str, shops: Shops) -> None:
     """The limit's time was over just then: that says nothing of the email before."""
@@ -114,6 +115,7 @@ def test_recipients_behind_a_limit_wait_uncharged_for_those_who_were_accepted(
         assert [(row.status, row.attempts) for row in made.emails("bad")] == [("sent", 1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "limit", ["552 5.2.2 Sender quota exceeded", "552 Submission quota exceeded"]
 )

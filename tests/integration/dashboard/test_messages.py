@@ -104,6 +104,7 @@ def test_what_was_done_is_told_as_past_once_the_message_went_on(desk: Desk) -> N
     assert "<strong>Done just now.</strong> Retry: the message was pending then." in page
 
 
+@pytest.mark.long
 def test_a_message_is_called_a_copy_only_if_it_is_one(desk: Desk) -> None:
     first, other = desk.enqueue(message()), desk.enqueue(message())
     there = desk.post(f"/messages/{first}/send-again", f"/messages/{first}").headers["Location"]
@@ -113,6 +114,7 @@ def test_a_message_is_called_a_copy_only_if_it_is_one(desk: Desk) -> None:
         assert "This is a new message" not in desk.get(path, copy_of=named).text
 
 
+@pytest.mark.long
 def test_a_life_says_if_it_leaves_acts_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("life", "one"):
         monkeypatch.setattr(f"outbox.dashboard.messages.{name}.ACTS", 2)

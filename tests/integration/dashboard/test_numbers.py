@@ -12,6 +12,7 @@ NUMBERS = {"0": "0", "2^63-1": str(2**63 - 1), "2^63": str(2**63), "5000 digits"
 PATHS = ("/messages/{}", "/messages/{}/html", "/jobs/{}", "/jobs/{}/now")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_page_of_nothing(desk: Desk, number: str) -> None:
     desk.shop.enqueue()

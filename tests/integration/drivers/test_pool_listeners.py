@@ -59,6 +59,7 @@ def test_what_a_listener_has_set_holds_for_the_outbox_and_for_the_app(
     assert "the schema is complete" in runner(shop)("check", code=1).output
 
 
+@pytest.mark.long
 def test_a_listener_whose_statement_has_failed_stops_no_email(
     shops: Shops, catcher: Catcher
 ) -> None:

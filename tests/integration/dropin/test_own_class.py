@@ -104,6 +104,7 @@ def only(both: Both) -> CaughtMail:
     return mail
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("kind", [Encrypted, EncryptedText, EncryptedOctets])
 @pytest.mark.parametrize("more", [{}, {"extra_headers": {"X-Order": "1"}}])
 def test_an_encrypted_message_leaves_encrypted(

@@ -61,6 +61,7 @@ def test_a_recorder_that_stops_answering_still_stamps_and_a_kill_loses_no_stamp(
     assert list(recorder.copies()) == ["a@x.example", "b@x.example", "c@x.example"]
 
 
+@pytest.mark.long
 def test_a_distant_server_answers_a_round_trip_later_and_takes_much_at_once(
     recorder: Recorder,
 ) -> None:

@@ -244,6 +244,7 @@ def test_what_to_release_is_said_in_one_way(shop: Shop, wanted: dict[str, object
     assert "give either" in runner(shop)("release", code=2).output
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_claim_reads_no_held_email(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port)

@@ -46,6 +46,7 @@ def parsed(octets: bytes) -> Any:
     return email.message_from_bytes(octets, policy=policy.default)
 
 
+@pytest.mark.long
 def test_each_reader_gets_their_own_values_over_one_stored_content(
     sending: Shop, catcher: Catcher
 ) -> None:

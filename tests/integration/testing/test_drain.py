@@ -96,6 +96,7 @@ def test_a_lost_reply_to_the_dot_is_a_doubt(shop: Shop, tester: OutboxTester) ->
     assert [one.recipients for one in tester.drain()] == [("b@x.example",)]
 
 
+@pytest.mark.long
 def test_a_server_that_closes_charges_nobody(shop: Shop, tester: OutboxTester) -> None:
     shop.enqueue("a@x.example")
     shop.enqueue("b@y.example")

@@ -147,6 +147,7 @@ def test_each_reader_of_a_newsletter_has_their_own_text(shop: Shop, tester: Outb
     assert tester.assert_enqueued(text_contains="Hello bob,").recipients == ("bob@x.example",)
 
 
+@pytest.mark.long
 def test_a_database_in_memory_and_tables_that_come_later() -> None:
     app, db, outbox = Flask("shop"), SQLAlchemy(), Outbox()
     app.config.update(TESTING=True, SQLALCHEMY_DATABASE_URI="sqlite://")

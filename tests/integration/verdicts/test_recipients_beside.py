@@ -84,6 +84,7 @@ def test_who_is_taken_gets_the_email_though_the_server_hangs_up_on_those_who_are
     assert shop.count(shop.tables.breaker) == 0
 
 
+@pytest.mark.long
 @PIPELINING
 def test_who_is_taken_gets_the_email_once_though_the_server_hangs_up_on_one_whom_it_puts_off(
     shops: Shops, pipelining: bool

@@ -74,6 +74,7 @@ def test_250_recipients_go_to_a_server_of_100_in_three_transactions_each_committ
     assert [(entry.verdict, entry.code) for entry in log] == [("sent", 250)] * 3
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @PIPELINING
 @pytest.mark.databases("sqlite")

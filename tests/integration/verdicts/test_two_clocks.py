@@ -105,6 +105,7 @@ def test_credentials_that_are_refused_once_are_tried_again_after_seconds(shops: 
         shop.runtime.disconnect()
 
 
+@pytest.mark.long
 def test_refused_credentials_charge_nobody_alert_and_wait_for_a_person(shops: Shops) -> None:
     with ScriptedServer(REFUSING, REFUSING, MENDED) as server:
         shop = shops.open(MAIL_PORT=server.port, **LOGIN)

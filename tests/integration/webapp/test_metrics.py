@@ -34,6 +34,7 @@ def test_a_browser_is_asked_for_the_password_of_the_dashboard(app: Flask) -> Non
     assert browser.get("/outbox/", auth=("staff", "horse staple")).status_code == 200
 
 
+@pytest.mark.long
 def test_a_page_of_an_error_keeps_the_errors_own_headers(app: Flask) -> None:
     refused = app.test_client().put("/")
     assert (refused.status_code, "Method Not Allowed" in refused.text) == (405, True)

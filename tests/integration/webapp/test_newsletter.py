@@ -20,6 +20,7 @@ from webapp.extensions import db, outbox
 pytestmark = pytest.mark.databases("sqlite")
 
 
+@pytest.mark.long
 def test_the_page_follows_a_batch_from_its_claim_to_its_rescue(app: Flask) -> None:
     client = app.test_client()
     form = {"draft": str(uuid.uuid4()), "subject": "<b>News</b>", "text": "t", "readers": "30"}
@@ -80,6 +81,7 @@ def test_the_page_counts_who_is_in_doubt_whether_it_is_sent_again_or_held(
     assert (numbers["in_doubt"], numbers["sent"]) == (20, 0)
 
 
+@pytest.mark.long
 def test_an_issue_with_fields_that_nobody_fills_in_is_not_posted(app: Flask) -> None:
     form = {
         "draft": str(uuid.uuid4()),

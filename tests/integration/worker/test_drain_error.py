@@ -19,6 +19,7 @@ from tests.support.shop.shop import WORKER, Shops, addresses
 pytestmark = pytest.mark.each_database
 
 
+@pytest.mark.long
 def test_the_other_batches_are_sent_and_the_error_is_raised_at_the_end(
     shops: Shops, catcher: Catcher
 ) -> None:
@@ -33,6 +34,7 @@ def test_the_other_batches_are_sent_and_the_error_is_raised_at_the_end(
     assert set(catcher.copies().values()) == {1}
 
 
+@pytest.mark.long
 def test_a_drain_whose_batches_all_fail_ends(shops: Shops, monkeypatch: pytest.MonkeyPatch) -> None:
     """No server makes a batch fail that gives all of its emails back: this is a double."""
     shop, failed = shops.open(), list[UUID]()

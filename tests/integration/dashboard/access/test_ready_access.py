@@ -68,6 +68,7 @@ def test_a_name_that_nobody_has_is_compared_as_slowly_as_a_users(
     assert asked == [hashed, ""]
 
 
+@pytest.mark.long
 def test_a_browser_is_asked_for_a_password_whatever_the_apps_page_of_errors_is(
     shops: Shops,
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_stop_whose_connection_is_lost_tells_what_it_has_done(desk: Desk) -> N
     assert "9 messages are cancelled." in go_on(desk, STOP[0], page)
 
 
+@pytest.mark.long
 def test_a_release_breaks_off_alike(desk: Desk) -> None:
     held(desk)
     page = desk.post("/held/release", "/held", 200, everything="on").text

@@ -84,6 +84,7 @@ def test_where_not_all_are_counted_no_number_and_no_button_tells_less_than_it_do
     assert "4 messages" in desk.followed("/held/release", "/held", tag="b", priority="normal")
 
 
+@pytest.mark.long
 def test_the_overview_leads_to_it(desk: Desk) -> None:
     fill(desk)
     assert '<a href="/outbox/held">See what is held</a>' in desk.get("/").text

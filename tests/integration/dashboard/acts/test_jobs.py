@@ -131,6 +131,7 @@ def test_a_plan_that_was_changed_or_is_another_persons_or_old_starts_nothing(
     assert desk.shop.outbox.audit() == ()
 
 
+@pytest.mark.long
 def test_other_fields_of_the_form_say_nothing(desk: Desk) -> None:
     written(desk.shop, 2, tag="a")
     others = written(desk.shop, 2, tag="b")
@@ -184,6 +185,7 @@ def test_what_comes_back_after_the_dry_run_is_not_withdrawn_unseen(desk: Desk) -
     assert desk.shop.outbox.jobs() == ()
 
 
+@pytest.mark.matrix
 @pytest.mark.each_database
 @pytest.mark.parametrize("filters", [{"tag": "a"}, PENDING | {"since": "2026-01-01"}])
 def test_what_comes_back_in_the_place_of_what_went_out_is_not_withdrawn_unseen(

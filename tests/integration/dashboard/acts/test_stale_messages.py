@@ -58,6 +58,7 @@ def ended_anew(
     desk.who = "bob"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("shown", "newer"), ENDS)
 def test_a_stale_page_retries_no_message_that_was_retried_since(
     desk: Desk, shown: Status, newer: Status
@@ -73,6 +74,7 @@ def test_a_stale_page_retries_no_message_that_was_retried_since(
     assert desk.shop.status(number(path)) is Status.PENDING
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("retried", [by_the_app, by_a_job])
 def test_so_it_is_where_no_act_on_the_message_alone_is_in_the_audit(
     desk: Desk, retried: Callable[[Desk, str], None]
@@ -84,6 +86,7 @@ def test_so_it_is_where_no_act_on_the_message_alone_is_in_the_audit(
     assert desk.shop.status(number(path)) is Status.FAILED
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_a_stale_page_settles_no_doubt_that_came_since(desk: Desk, verdict: Status) -> None:
     """Whoever asked the recipient about the first copy knows nothing of the second one."""
@@ -122,6 +125,7 @@ def by_a_new_message(desk: Desk, path: str) -> None:
     desk.who = "bob"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("shown", [Status.FAILED, Status.UNKNOWN])
 def test_a_stale_page_retries_no_message_that_was_sent_again_since(
     desk: Desk, shown: Status
@@ -135,6 +139,7 @@ def test_a_stale_page_retries_no_message_that_was_sent_again_since(
     assert "Done." in press(desk, "bob", path, f"{path}/retry")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("retried", [by_ada, by_the_app])
 @pytest.mark.parametrize("is_over", [True, False])
 def test_a_stale_page_sends_no_message_again_that_was_retried_since(

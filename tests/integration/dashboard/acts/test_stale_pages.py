@@ -122,6 +122,7 @@ def message_of(desk: Desk, act: str) -> str:
     return f"/messages/{desk.enqueue(message()) if waits else stuck(desk.shop, status)}"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("act", ACTS)
 def test_a_double_click_is_told_that_it_is_done(desk: Desk, act: str) -> None:
     """The browser shows the answer to the second click only."""
@@ -159,6 +160,7 @@ def test_who_comes_too_late_after_an_act_of_their_own_is_not_told_of_another_per
     assert "ada" not in told
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("act", ACTS)
 def test_who_was_faster_is_told_so_though_another_act_came_since(desk: Desk, act: str) -> None:
     """Both clicks are committed before the page of the first one is read."""

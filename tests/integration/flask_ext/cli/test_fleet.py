@@ -57,6 +57,7 @@ def errors(app: Celery) -> list[str]:
     return [one.text for one in fleet_findings(app) if one.level == "error"]
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_check_names_the_queues_that_are_forgotten_and_the_remedy(shop: Shop, run: Run) -> None:
     shop.app.extensions["celery"] = celery(task_queues=None)

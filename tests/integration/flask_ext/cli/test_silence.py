@@ -73,6 +73,7 @@ def test_a_commit_that_waits_for_a_replica_is_given_up(replicated: Primary, comm
     assert "outbox: commits wait for a synchronous replica" in result.stderr
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_command_that_is_not_given_up_tells_for_what_it_waits(
     replicated: Primary, monkeypatch: pytest.MonkeyPatch

@@ -121,6 +121,7 @@ def test_the_function_may_be_a_coroutine_and_use_the_request(site: Site) -> None
     assert "cannot reach" not in page.text  # the link is this server's own
 
 
+@pytest.mark.long
 def test_a_broken_function_shows_its_error_and_the_list_stands(site: Site) -> None:
     @site.outbox.preview("Broken")
     def broken() -> Message:

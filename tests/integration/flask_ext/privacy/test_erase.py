@@ -129,6 +129,7 @@ def test_after_an_erasure_no_table_has_the_address_or_what_was_said(
     assert shop.outbox.erase(ADA).emails == 0
 
 
+@pytest.mark.long
 def test_others_get_what_they_wait_for_and_the_erased_person_gets_nothing(
     shop: Shop, catcher: Catcher
 ) -> None:

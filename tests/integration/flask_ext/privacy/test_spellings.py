@@ -58,6 +58,7 @@ def cancel(shop: Shop, email_id: int) -> None:
         session.commit()
 
 
+@pytest.mark.matrix
 @FORMER
 @BOTH
 def test_who_is_suppressed_in_one_spelling_gets_no_email_in_the_other(
@@ -73,6 +74,7 @@ def test_who_is_suppressed_in_one_spelling_gets_no_email_in_the_other(
     assert [entry.address for entry in shop.outbox.suppressed()] == ["b@x.example"]
 
 
+@pytest.mark.matrix
 @FORMER
 @BOTH
 def test_who_is_erased_in_one_spelling_is_so_in_the_other(
@@ -88,6 +90,7 @@ def test_who_is_erased_in_one_spelling_is_so_in_the_other(
     assert not is_erased(shop.runtime, one)
 
 
+@pytest.mark.matrix
 @FORMER
 @BOTH
 def test_emails_to_one_spelling_are_found_by_the_other(

@@ -23,9 +23,8 @@ LOST = (
 
 
 @pytest.fixture(autouse=True)
-def collected_here() -> Iterator[None]:
+def collected_here(young_heap: None) -> Iterator[None]:
     """The collector runs only where a test says so."""
-    gc.collect()
     gc.disable()
     yield
     gc.enable()

@@ -54,6 +54,8 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[str]:
     return (one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING)
 
 
+@pytest.mark.matrix
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("error", [Stop(), SoftLimit()])
 @pytest.mark.parametrize("end", ["close", "rollback", "drop"])
 def test_an_interrupted_commit_is_not_told_as_a_loss(

@@ -110,6 +110,8 @@ def test_the_outer_transaction_may_end_before_the_session(
     assert (nudges, shop.outbox.discarded) == ([1], 0)
 
 
+@pytest.mark.matrix
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("mode", [*JOINS, "create_savepoint"])
 def test_the_outer_transaction_decides_though_the_session_was_dropped(
     shop: Shop, nudges: list[int], mode: str
@@ -163,6 +165,7 @@ def test_a_session_that_began_the_connections_transaction_ends_it(
     assert shop.outbox.discarded == 0
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_an_outer_transaction_that_was_dropped_has_lost_its_emails(
     shop: Shop, nudges: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:

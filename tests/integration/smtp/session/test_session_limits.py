@@ -62,6 +62,7 @@ def verdicts(results: list[Transaction]) -> list[Verdict]:
     return [result.verdict for result in results]
 
 
+@pytest.mark.matrix
 @EACH_WAY
 @EACH
 def test_where_the_server_says_so_the_email_goes_once_more_over_a_new_session(

@@ -95,6 +95,7 @@ def test_no_candidates_is_no_server(shop: Shop) -> None:
     assert take_server(shop.database, token, [], ONE) is None
 
 
+@pytest.mark.long
 def test_many_who_come_at_once_never_get_more_than_the_caps(shop: Shop) -> None:
     """Also the first time, when the servers have no rows yet; and in opposite orders."""
     workers, rounds = 8, 5

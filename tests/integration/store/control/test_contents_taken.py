@@ -58,6 +58,7 @@ def is_taken(shop: Shop, *steps: str, server: str = SERVER, ago: float = 1.0) ->
     return bool(found)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [

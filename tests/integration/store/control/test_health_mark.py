@@ -12,6 +12,7 @@ from tests.support.shop.shop import Shop
 pytestmark = pytest.mark.each_database
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("healthy", [True, False])
 @pytest.mark.parametrize("before", [None, 0, 17])
 def test_it_turns_once(shop: Shop, healthy: bool, before: int | None) -> None:

@@ -39,6 +39,7 @@ def enqueue(shop: Shop, session: Session, name: str, *, has_key: bool) -> None:
     ENQUEUES[name](shop, session, **({"key": key} if has_key else {}))
 
 
+@pytest.mark.matrix
 @pytest.mark.each_database
 @pytest.mark.parametrize("has_key", [False, True], ids=["without a key", "with a key"])
 @pytest.mark.parametrize("name", ENQUEUES)

@@ -72,6 +72,7 @@ def test_a_job_is_for_one_group_of_problems(shop: Shop) -> None:
     assert shop.statuses().count("failed") == 4
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("filters", [{"status": "failed"}, {"tag": "news", "status": "pending"}])
 def test_how_far_a_job_is_goes_by_its_place_where_there_are_too_many_to_count(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, filters: dict[str, Any]

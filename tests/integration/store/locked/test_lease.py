@@ -173,6 +173,7 @@ def test_a_renewal_of_the_same_process_leaves_no_lease_behind(
     assert shop.count(shop.tables.lease) == 0
 
 
+@pytest.mark.long
 def test_a_batch_whose_lease_is_locked_at_its_end_ends_and_is_rescued_without_harm(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,6 +223,7 @@ def test_a_time_limit_within_the_clean_up_behind_another_error_ends_the_task(
     assert shop.rows(shop.tables.lease) == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("writes", [("advance", "record_last", "abandon"), ("abandon",)])
 def test_a_task_without_a_hard_limit_waits_for_its_database_behind_its_soft_one(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch, writes: tuple[str, ...]

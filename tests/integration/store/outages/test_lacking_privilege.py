@@ -61,6 +61,7 @@ def lacking(shop: Shop, what: str) -> Iterator[str]:
         owner.dispose()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "what",
     [

@@ -92,6 +92,7 @@ def test_a_result_is_recorded_once_the_server_has_caught_up(shop: Shop, catcher:
     assert shop.count(shop.tables.lease) == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("window", [1, 2], ids=["the first window", "the last window"])
 def test_a_result_is_recorded_though_its_window_was_opened_on_a_server_that_is_gone(
     shop: Shop, catcher: Catcher, window: int

@@ -68,6 +68,7 @@ def test_a_result_counts_as_written_only_if_it_is(shop: Shop, ids: list[int], pl
     assert shop.email_row(faulty).token == token
 
 
+@pytest.mark.long
 def test_the_others_are_rescued_and_each_is_counted_once(
     shop: Shop, ids: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:

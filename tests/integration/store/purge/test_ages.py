@@ -50,6 +50,7 @@ def deletions(shop: Shop) -> Iterator[list[str]]:
         event.remove(shop.engine, "before_cursor_execute", note)
 
 
+@pytest.mark.long
 def test_each_status_has_its_own_age_and_an_unknown_email_none(shop: Shop) -> None:
     for status in (*sorted(FINISHED), Status.UNKNOWN):
         in_status(shop, status)

@@ -69,6 +69,7 @@ def test_the_body_goes_first_and_the_record_later(shop: Shop) -> None:
         assert shop.count(table) == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("status", list(Status))
 def test_only_finished_emails_lose_their_bodies(shop: Shop, status: Status) -> None:
     email_id = in_status(shop, status)

@@ -51,6 +51,7 @@ def in_status(shop: Shop, status: Status) -> int:
     return email.id
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("status", list(Status))
 def test_only_finished_emails_are_ever_removed(shop: Shop, status: Status) -> None:
     in_status(shop, status)

@@ -153,6 +153,7 @@ def while_it_waits(shop: Shop, made: Claim) -> tuple[bool, bool]:
     return between.gives_way, waits.gives_way
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("urgent", [2, 9], ids=["that ends", "without end"])
 def test_a_window_that_waits_for_permits_does_not_give_way_to_urgent_email_without_end(
     shops: Shops, urgent: int

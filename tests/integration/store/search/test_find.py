@@ -126,6 +126,7 @@ def test_a_page_looks_at_a_bounded_number_of_emails(
         assert listed(shop, 2, **{name: filters[name]}) == sorted(ids[name], reverse=True), name
 
 
+@pytest.mark.long
 def test_the_newest_of_a_subject_come_first_whatever_content_they_have(shop: Shop) -> None:
     with shop.session() as session:
         for run in range(3):  # each run a content of several emails, between emails of their own
@@ -138,6 +139,7 @@ def test_the_newest_of_a_subject_come_first_whatever_content_they_have(shop: Sho
         assert listed(shop, limit, subject="NEWS") == ids[::-1]
 
 
+@pytest.mark.long
 def test_the_bounds_of_a_time_are_found_though_ids_are_not_in_its_order(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def halt(shop: Shop) -> str:
     return name
 
 
+@pytest.mark.long
 def test_many_that_failed_for_their_contents_are_told_everywhere(shop: Shop) -> None:
     refuse(shop, NEEDED + 2)
     name = shop.runtime.servers[0].name

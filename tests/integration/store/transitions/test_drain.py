@@ -153,6 +153,7 @@ def test_a_server_that_goes_away_in_the_middle_charges_nobody(
     assert {(row.attempts, row.crashes, row.unknown_count) for row in waiting} == {(0, 0, 0)}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("reply", "status"), [("550 5.1.1 no", "failed"), ("450 4.2.0 later", "pending")]
 )

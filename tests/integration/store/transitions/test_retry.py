@@ -110,6 +110,7 @@ def test_an_email_in_doubt_that_a_person_sends_again_ends_unknown_where_it_is_no
     assert ("past its expires_at" if end == "expired" else again) in told
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("to", [ONE, TWO], ids=["one", "several"])
 def test_one_that_is_taken_ends_sent(shop: Shop, to: tuple[str, ...]) -> None:
     email_id = in_doubt(shop, *to)
@@ -157,6 +158,7 @@ def test_a_failed_email_that_a_person_sends_again_is_in_no_doubt(shop: Shop) -> 
     assert (shop.status(email.id), shop.email_row(email.id).unknown_count) == (Status.PENDING, 0)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("status", [Status.FAILED, Status.UNKNOWN])
 def test_an_email_whose_time_is_over_stays_where_a_person_sees_it(
     shop: Shop, status: Status

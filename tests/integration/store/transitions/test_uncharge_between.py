@@ -18,6 +18,7 @@ GREYLISTED = Reply(code=451, enhanced="4.7.1", text="Greylisted, come back later
 OTHER = Reply(code=550, enhanced="5.7.1", text="Access denied")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("reply", "end"),
     [
@@ -41,6 +42,7 @@ def test_what_ended_otherwise_in_between_hides_none_of_them(
     assert charged(shop).count(("pending", 0)) == 3 + (end == ("pending", 0))
 
 
+@pytest.mark.long
 def test_enough_in_any_words_show_it_too(shop: Shop) -> None:
     for number in range(3 * IN_ANY_WORDS):
         assert not reviewed(shop, 3)

@@ -51,6 +51,7 @@ def to_three(shop: Shop) -> int:
     return shop.enqueue("a@x.example", "b@x.example", "c@x.example").id
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("logged", [BLOCKED, Reply(code=421)], ids=["alone", "beside others"])
 def test_who_was_refused_so_before_the_server_hung_up_is_written_to_again(
     shop: Shop, logged: Reply

@@ -80,6 +80,7 @@ def test_a_free_slot_lets_the_bulk_batch_go_on(
     assert standing(shop) == {SENT: 20, UNTOUCHED: 1}
 
 
+@pytest.mark.long
 def test_a_bulk_batch_gives_way_to_normal_email_where_bulk_has_every_slot(
     shops: Shops, catcher: Catcher
 ) -> None:

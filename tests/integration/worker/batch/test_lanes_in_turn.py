@@ -21,6 +21,7 @@ pytestmark = pytest.mark.each_database
 BATCH = 10
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("is_capped", [False, True], ids=["one slot", "a cap of one"])
 def test_an_old_backlog_that_waits_for_its_rate_leaves_other_lanes_their_turn(
     shops: Shops, catcher: Catcher, is_capped: bool
@@ -77,6 +78,7 @@ def rated(shops: Shops) -> Shop:
     return stand_still(shops.open(OUTBOX_RATE="2/s", OUTBOX_SLOTS=4))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("urgent", [4, 9], ids=["that ends", "without end"])
 def test_one_window_beside_urgent_email_without_end_takes_its_permits_as_early(
     rated: Shop, urgent: int

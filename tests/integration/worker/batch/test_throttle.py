@@ -177,6 +177,7 @@ def test_bulk_keeps_to_its_share_while_urgent_email_stirs(shops: Shops) -> None:
     assert 20.0 < seconds() < 28.0
 
 
+@pytest.mark.long
 def test_bulk_s_own_bucket_never_closes_it_for_long(shops: Shops) -> None:
     """Nobody claims by it: a long debt there would have a batch claimed and given back for ever."""
     shop = shops.open(OUTBOX_RATE="50/s")

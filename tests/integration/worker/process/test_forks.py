@@ -96,6 +96,7 @@ def test_a_child_that_is_forked_within_a_beat_can_write(shop: Shop) -> None:
     assert shop.statuses() == ["pending"]
 
 
+@pytest.mark.long
 def test_a_thread_that_hangs_holds_no_fork_up_for_long(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

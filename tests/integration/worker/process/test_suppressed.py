@@ -67,6 +67,7 @@ def test_an_empty_drain_is_no_failure(shop: Shop) -> None:
     assert LINE in runner(shop)("drain").output
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("way", ["config", "entry"])
 def test_what_waited_goes_out_once_it_may(shop: Shop, catcher: Catcher, way: str) -> None:
     email = shop.enqueue()

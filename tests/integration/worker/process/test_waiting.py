@@ -103,6 +103,7 @@ def test_beat_publishes_again_when_its_broker_has_lost_the_connection(
     beat.close()
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_batches_that_nobody_takes_are_published_no_more(wired: Shop, broker: Broker) -> None:
     [queue, *_] = SEND_QUEUES.values()

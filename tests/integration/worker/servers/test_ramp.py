@@ -97,6 +97,7 @@ def limit(shop: Shop) -> int | None:
     return limits(shop).get("a")
 
 
+@pytest.mark.long
 def test_after_an_outage_the_connections_rise_with_the_ramp(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(**small(OUTBOX_SERVERS=[server("a", catcher.port)]))
     write(shop, 60)

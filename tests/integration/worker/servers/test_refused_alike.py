@@ -116,6 +116,7 @@ def test_a_server_that_refuses_the_sender_at_each_recipient_charges_nobody_and_a
     assert [bool(row.alert) for row in shop.rows(shop.tables.breaker)] == [True]
 
 
+@pytest.mark.long
 def test_while_it_lasts_each_probe_is_free_and_after_it_everything_is_delivered(
     shop: Shop, catcher: Catcher
 ) -> None:

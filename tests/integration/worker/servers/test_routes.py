@@ -73,6 +73,7 @@ def test_tag_and_sender_choose_the_servers_and_the_rest_takes_the_default(
     assert {row.lane for row in shop.rows(shop.tables.email)} == {"news", "brand", "rest"}
 
 
+@pytest.mark.long
 def test_a_route_whose_servers_are_all_halted_is_not_claimed_from_while_others_go_on(
     shop: Shop, catcher: Catcher, bulk: Catcher
 ) -> None:

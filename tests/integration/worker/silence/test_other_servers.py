@@ -137,6 +137,7 @@ def bad(shop: Shop) -> Sequence[Row[Any]]:
     return shop.rows(email, email.c.tag == "bad")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", [Phase.MAIL, Phase.RCPT, Phase.DATA])
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 4])
 @pytest.mark.matrix

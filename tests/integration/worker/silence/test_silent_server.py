@@ -126,6 +126,7 @@ def until(shop: Shop, tag: str, ends: dict[str, int]) -> None:
     wait_until(lambda: statuses(shop, tag) == ends, DEADLINE, lambda: f"{statuses(shop, tag)}")
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("phase", COMMANDS)
 @pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.long), 4])

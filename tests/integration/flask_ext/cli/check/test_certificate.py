@@ -69,6 +69,7 @@ def test_a_mended_certificate_ends_the_alert_by_itself(shops: Shops, authority: 
         assert shop.statuses() == ["sent", "sent"]
 
 
+@pytest.mark.long
 def test_a_later_outage_is_told_behind_the_certificate(shops: Shops, authority: Authority) -> None:
     """Who has mended the certificate must not think that it is still at fault."""
     expired, extensions = authority.expired, (*EXTENSIONS, "STARTTLS")

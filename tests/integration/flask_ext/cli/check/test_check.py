@@ -117,6 +117,7 @@ def test_check_tells_of_a_beat_that_sweeps_at_another_interval(shops: Shops) -> 
         assert "OUTBOX_SWEEP_INTERVAL" not in run("check", code=1).output
 
 
+@pytest.mark.matrix
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize(
     ("url", "late", "said"),

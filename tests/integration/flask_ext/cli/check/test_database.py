@@ -13,6 +13,7 @@ __all__ = ["run"]
 pytestmark = pytest.mark.one_database("postgresql")
 
 
+@pytest.mark.long
 def test_check_tells_an_older_schema_from_a_newer_one(shop: Shop, run: Run) -> None:
     with_celery(shop)
     of = " ON outbox_pause" if shop.database.dialect in ("mysql", "mariadb") else ""

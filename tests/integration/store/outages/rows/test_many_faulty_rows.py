@@ -27,6 +27,7 @@ def ids(shop: Shop) -> list[int]:
     return [shop.enqueue(address).id for address in addresses(FAULTY + WELL)]
 
 
+@pytest.mark.long
 def test_the_others_are_rescued(shop: Shop, ids: list[int]) -> None:
     code = CODES[shop.engine.dialect.name]
     shop.started()

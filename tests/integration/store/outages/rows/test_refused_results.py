@@ -98,6 +98,7 @@ def test_the_rest_of_its_batch_goes_back_at_once(
     assert set(catcher.copies().values()) == {1}
 
 
+@pytest.mark.long
 @while_it_works
 def test_recipients_that_wait_for_the_next_transaction_go_back_uncharged(
     shop: Shop, workers: Shops, catcher: Catcher

@@ -32,6 +32,7 @@ def stopped_clock(shop: Shop) -> list[float]:
     return now
 
 
+@pytest.mark.long
 def test_at_most_one_window_of_emails_is_ever_in_doubt(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port, OUTBOX_WINDOW=3, OUTBOX_SLOTS=1, OUTBOX_BATCH=10)
     for address in addresses(20):
