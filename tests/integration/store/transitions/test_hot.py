@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from outbox import Status
 from tests.support.shop.shop import Shop
 
-pytestmark = pytest.mark.one_database("postgresql")
+pytestmark = pytest.mark.databases("postgresql")
 
 
 @pytest.mark.parametrize(
