@@ -101,6 +101,10 @@ SESSION_SHARED = 60.0
 """Seconds after which a wait for a session ends if other emails need the process."""
 
 
+FIRST_PROBE = 2
+"""The failures of a breaker whose first probe is under way: the opening, and this probe."""
+
+
 def probe_seconds(failures: int) -> float:
     """Return how many seconds a probe waits for the reply to its email while other emails wait.
 
@@ -108,7 +112,7 @@ def probe_seconds(failures: int) -> float:
     wait doubles with each failed probe. So an email without a reply holds up the others for many
     minutes only if all are like it. From a slow server, one email gets its reply in the end.
     """
-    return PROBE_FIRST * 2.0 ** min(max(failures - 2, 0), 10)
+    return PROBE_FIRST * 2.0 ** min(max(failures - FIRST_PROBE, 0), 10)
 
 
 def awaited_seconds(failures: int) -> float:

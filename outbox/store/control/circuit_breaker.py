@@ -17,22 +17,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    and_,
-    case,
-    delete,
-    exists,
-    or_,
-    select,
-    true,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Row, case, delete, exists, select, true, update
 
 from ...domain.delivery.breaker_timing import (
     ALERT_PAUSE,
+    FIRST_PROBE,
     RETRIED,
     BreakerState,
     Cause,
@@ -88,6 +77,7 @@ def trip(
     may_pass: bool = False,
     refusal: str | None = None,
     suspect_id: int | None = None,
+    anew: bool = False,
 ) -> bool:
     """Open the breaker; if it is already open, keep its count and note the newest reason.
 
@@ -96,10 +86,12 @@ def trip(
     So workers that meet the same outage at the same time count as one failure. A failed probe was
     counted when it was taken. `named` is the delay in seconds that the server asked for. As far as
     the cause allows, the next probe waits at least that long. With `may_pass` it comes soon all the
-    same (`first_seconds`). It is never brought forward, unless
-    it was put off while the database's clock was ahead. An alert and its reason stand until the
-    server accepts an email; the newest reason is put behind. `refusal` is the fingerprint of the
-    reply with which the server refuses every email. Raises LockedElsewhere if the row stays locked.
+    same (`first_seconds`). It is never brought forward, unless it was put off while the database's
+    clock was ahead. An alert and its reason stand until the server accepts an email; the newest
+    reason is put behind. `refusal` is the fingerprint of the reply with which the server refuses
+    every email. With `anew` failures for another reason than this one no longer count.
+
+    Raises LockedElsewhere if the row stays locked.
     """
     table, now = database.tables.breaker, database.now()
     until = database.now(first_seconds(cause, reason, alert=alert, named=named, may_pass=may_pass))
@@ -116,8 +108,10 @@ def trip(
         known = connection.execute(select(table.c.alert, table.c.reason).where(is_open)).first()
         # Another worker may open it just now: so the update tells whether it was open.
         alerted = known.reason if known is not None and known.alert else ""
-        again = update(table).where(is_open).values(**_changes(database, first, alerted))
-        was_open = connection.execute(again).rowcount > 0
+        changes = _changes(database, first, alerted)
+        if anew and known is not None and not known.reason.endswith(reason):
+            changes["failures"] = FIRST_PROBE
+        was_open = connection.execute(update(table).where(is_open).values(**changes)).rowcount > 0
         was_told = bool(alerted) and ask_for_the_same(alerted, reason)
         is_news = not was_open or (alert and not was_told)
         opens = update(table).where(is_in(database, server, BreakerState.SUSPECTED)).values(**first)
@@ -131,7 +125,7 @@ def _changes(database: Database, first: Mapping[str, Any], alerted: str) -> dict
     """Return the changes of an open breaker by the values of one that opens; `alerted`: why."""
     breaker, until = database.tables.breaker.c, first["retry_at"]
     both = told_since(alerted, first["reason"], most=REPLY_LENGTH) if alerted else breaker.reason
-    is_sooner = or_(breaker.retry_at < until, is_breaker_ahead(database))
+    is_sooner = (breaker.retry_at < until) | is_breaker_ahead(database)
     changes: dict[str, Any] = {
         "retry_at": case((is_sooner, until), else_=breaker.retry_at),
         "seen_at": first["seen_at"],
@@ -284,17 +278,17 @@ def refusal(database: Database, server: str) -> str | None:
 def is_in(database: Database, server: str, state: BreakerState) -> ColumnElement[bool]:
     """Return the condition: the row is this server's and in this state."""
     breaker = database.tables.breaker.c
-    return and_(breaker.server == server, breaker.state == state)
+    return (breaker.server == server) & (breaker.state == state)
 
 
 def counts(database: Database) -> ColumnElement[bool]:
     """Return the condition: the row still counts. A suspicion is forgotten after its time."""
     breaker = database.tables.breaker.c
-    return or_(breaker.state == BreakerState.OPEN, breaker.retry_at > database.now())
+    return (breaker.state == BreakerState.OPEN) | (breaker.retry_at > database.now())
 
 
 def is_half_open(database: Database) -> ColumnElement[bool]:
     """Return the condition, of an open breaker: its probe is due, and no probe is under way."""
     breaker, lease = database.tables.breaker.c, database.tables.lease.c
     under_way = exists().where(lease.token == breaker.prober)
-    return (breaker.retry_at <= database.now()) & or_(breaker.prober.is_(None), ~under_way)
+    return (breaker.retry_at <= database.now()) & (breaker.prober.is_(None) | ~under_way)

@@ -56,8 +56,18 @@ class ServerBreaker:
         self._logs_in_again = opened is not None and may_pass(opened.reason)
         self.is_tripped = False  # this batch opened it, or keeps it open
 
-    def trip(self, cause: Cause, result: Transaction, *, suspect_id: int | None = None) -> None:
-        """Open it for a result that shows that the server is to blame."""
+    def trip(
+        self,
+        cause: Cause,
+        result: Transaction,
+        *,
+        suspect_id: int | None = None,
+        anew: bool = False,
+    ) -> None:
+        """Open it for a result that shows that the server is to blame.
+
+        With `anew` probes that failed in another way no longer count.
+        """
         self._trip(
             why(result),
             cause=cause,
@@ -66,6 +76,7 @@ class ServerBreaker:
             named=result.retry_after,
             may_pass=not self._logs_in_again and may_pass(told(result)),
             suspect_id=suspect_id,
+            anew=anew,
         )
 
     def trip_for_refusals(self, alike: SystemicRefusal, *, suspect_id: int) -> None:

@@ -133,11 +133,12 @@ class Watch:
         """Note that this email's content got no reply so far, and that a thread waits for it.
 
         A server that is silent to all then gets no more contents. A probe keeps the breaker open.
+        Each such probe puts the next one off for longer. Those that got a reply do not count there.
         """
         if self._is_silent and self._silent_since is not None:  # it may have taken others since
             self._is_silent = not self._others.were_taken_since(self._silent_since)
         if self._is_silent or self._breaker.was_open:
-            self._blame_server(email, _NO_REPLY_YET)
+            self._breaker.trip(Cause.EMAILS, _NO_REPLY_YET, suspect_id=email.id, anew=True)
 
     def gives_up(self, email: ClaimedEmail, seconds: float) -> bool:
         """Return whether to give up an email that has had no reply for so many seconds.

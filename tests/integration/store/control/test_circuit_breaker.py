@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import select, update
@@ -22,6 +23,7 @@ from tests.support.shop.shop import LEASE, Shop
 pytestmark = pytest.mark.each_database
 
 SERVER = "127.0.0.1:1"
+SILENT = "dot: 0 no reply yet"
 
 
 def trip(shop: Shop, **options: object) -> None:
@@ -184,6 +186,27 @@ def test_the_pauses_double_from_five_seconds_to_five_minutes(shop: Shop) -> None
     assert all(want - 3 < got <= want + 0.1 for want, got in zip(expected, pauses, strict=True)), (
         pauses
     )
+
+
+def test_only_probes_in_a_row_that_get_no_reply_put_the_next_one_off_for_longer(
+    shop: Shop,
+) -> None:
+    def pause(reason: str) -> float:
+        """Have a probe fail for this reason, and be left where its reply is waited for."""
+        shop.later(left(shop) + 0.1)
+        assert circuit_breaker.take_probe(shop.database, SERVER)
+        token = uuid4()
+        circuit_breaker.note_prober(shop.database, SERVER, token)
+        is_silent = reason == SILENT
+        trip(shop, cause=Cause.EMAILS, reason=reason, anew=is_silent)
+        if is_silent:
+            circuit_breaker.leave_probe(shop.database, token)
+        return round(left(shop), -1)
+
+    reasons = ["rcpt: 451 later"] * 6 + [SILENT] * 3 + ["rcpt: 451 later", SILENT]
+    trip(shop, cause=Cause.EMAILS, reason="rcpt: 451 later", alert=True)
+    pauses = [pause(reason) for reason in reasons]
+    assert pauses[5:] == [30, 30, 40, 80, 30, 30]
 
 
 def test_workers_that_meet_the_same_outage_count_as_one_failure(shop: Shop) -> None:

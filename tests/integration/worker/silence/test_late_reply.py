@@ -6,7 +6,7 @@ import threading
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from outbox.domain.delivery import breaker_timing as rules
 from outbox.domain.delivery.breaker_timing import Cause
@@ -147,6 +147,33 @@ def test_it_gives_up_its_slot_and_its_probe_also_where_a_row_is_locked_at_that_m
             assert done == [False, True]
             one.released.set()
             until(shop, "bad", {"sent": 30})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("failed", [1, 10])
+def test_a_probe_whose_content_gets_no_reply_keeps_its_server_halted_no_longer(
+    failed: int, shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is well again, but the connection of the probe is lost, and nobody notices.
+
+    So it is also where many probes before it were refused.
+    """
+    monkeypatch.setattr(rules, "PROBE_FIRST", 0.5)
+    monkeypatch.setattr(rules, "OPEN_FIRST", 0.2)
+    with silence() as one:
+        one.refuses = lambda _: not one.contents
+        shop = shops.open(
+            OUTBOX_SERVERS=[server("silent", one.port)], OUTBOX_SLOTS=4, OUTBOX_LEASE=LEASE
+        )
+        write(shop, "bad", 30)
+        trip(shop.database, "silent", cause=Cause.EMAILS, reason="rcpt: 451 later")
+        with shop.engine.begin() as connection:
+            connection.execute(update(shop.tables.breaker).values(failures=failed))
+        with workers(shop, 1):
+            until(shop, "bad", {"sent": 29, "sending": 1})
+            one.released.set()
+            until(shop, "bad", {"sent": 30})
+        assert one.contents == one.copies["taken"] == 1
 
 
 @pytest.mark.long

@@ -7,7 +7,6 @@ import threading
 import pytest
 from sqlalchemy import select, true
 
-from outbox.domain.delivery import breaker_timing as rules
 from outbox.domain.delivery.breaker_timing import Cause
 from outbox.domain.delivery.transaction import Phase
 from outbox.smtp import reply_reader
@@ -149,27 +148,6 @@ def test_a_late_reply_that_takes_the_email_closes_a_breaker_that_others_opened(
             assert is_halted(shop), "and no email is left for a probe"
             silent.released.set()
             wait_until(lambda: not is_halted(shop), DEADLINE, "its breaker to be closed")
-
-
-@pytest.mark.long
-def test_a_probe_whose_content_gets_no_reply_keeps_its_server_halted_no_longer(
-    shops: Shops, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server is well again, but the connection of the probe is lost, and nobody notices."""
-    monkeypatch.setattr(rules, "PROBE_FIRST", 0.5)
-    monkeypatch.setattr(rules, "OPEN_FIRST", 0.2)
-    with silence() as one:
-        one.refuses = lambda _: not one.contents
-        shop = shops.open(
-            OUTBOX_SERVERS=[server("silent", one.port)], OUTBOX_SLOTS=4, OUTBOX_LEASE=LEASE
-        )
-        write(shop, "bad", 30)
-        trip(shop.database, "silent", cause=Cause.EMAILS, reason="no reply yet")
-        with workers(shop, 1):
-            until(shop, "bad", {"sent": 29, "sending": 1})
-            one.released.set()
-            until(shop, "bad", {"sent": 30})
-        assert one.contents == one.copies["taken"] == 1
 
 
 @pytest.mark.long
