@@ -82,12 +82,14 @@ def review(
     needed: int,
     lifetime: float,
     outsider_tells: Callable[[Common], bool],
+    opened: Callable[[], None],
 ) -> bool:
     """Return whether refusals in the log, of all workers, show that the server is at fault.
 
     A batch that saw such refusals, but too few to decide, calls this at its end. If the log has
     `needed` equal ones since the server last took an email, or more in any words, the breaker opens
-    with an alert. Then, or if it is already open for such a refusal, the refusals are taken back.
+    with an alert, and `opened` is called if nobody had opened it. Then, or if it is already open
+    for such a refusal, the refusals are taken back.
 
     Whether they are enough, `are_enough` and `are_many` say. Refusals for only one recipient domain
     are that domain's fault. Refusals of only one sender may be that sender's, if another sender's
@@ -113,7 +115,8 @@ def review(
             starmap(shows, _enough(alike, needed, partial(contents_taken, database, server)))
         ):
             return False
-        _trip(database, server, alike)
+        if _trip(database, server, alike):
+            opened()
     uncharge(database, server, refusal, lifetime=lifetime)
     return True
 
@@ -148,11 +151,11 @@ def _refused(rows: Sequence[Row[Any]]) -> set[Refused]:
     }
 
 
-def _trip(database: Database, server: str, alike: Mapping[str, list[Row[Any]]]) -> None:
-    """Open the breaker for the newest of these refusals."""
+def _trip(database: Database, server: str, alike: Mapping[str, list[Row[Any]]]) -> bool:
+    """Open the breaker for the newest of these refusals; return whether that is news."""
     refusal, (newest, *_) = next(iter(alike.items()))
     words = words_for_people(Phase(newest.phase), reply_in(newest))
-    circuit_breaker.trip(
+    return circuit_breaker.trip(
         database, server, cause=Cause.EMAILS, reason=reason(words, several=len(alike) > 1),
         alert=True, refusal=refusal, suspect_id=newest.email_id,
     )  # fmt: skip

@@ -82,7 +82,7 @@ class ServerBreaker:
     def trip_for_refusals(self, alike: SystemicRefusal, *, suspect_id: int) -> None:
         """Open it, with an alert, because the server refuses every email alike."""
         self._trip(
-            "it refuses every email alike",
+            _REFUSES_ALL,
             cause=Cause.EMAILS,
             reason=alike.reason,
             alert=True,
@@ -124,10 +124,17 @@ class ServerBreaker:
 
         Where it is open for this `refusal`, the emails get their attempts back.
         """
-        look = partial(review, self._database, self._server, refusal, outsider_tells=outsider_tells)
-        settings = self._settings
-        lifetime = settings.lifetime
-        self._written(partial(look, needed=settings.refused_alike, lifetime=lifetime))
+        look = partial(
+            review,
+            self._database,
+            self._server,
+            refusal,
+            needed=self._settings.refused_alike,
+            lifetime=self._settings.lifetime,
+            outsider_tells=outsider_tells,
+            opened=partial(self._tell, _REFUSES_ALL, alert=True),
+        )
+        self._written(look)
 
     def _trip(self, why: str, **known: object) -> None:
         """Open it; log `why`, in words without an address, if it was not open already.
@@ -177,6 +184,7 @@ class ServerBreaker:
 
 
 _WORDS = ("reason", "refusal")
+_REFUSES_ALL = "it refuses every email alike"
 
 
 def why(result: Transaction) -> str:

@@ -137,18 +137,21 @@ def test_while_it_lasts_each_probe_is_free_and_after_it_everything_is_delivered(
     assert set(catcher.copies().values()) == {1}
 
 
-def test_batches_that_are_too_small_to_tell_come_to_it_together(
-    shop: Shop, catcher: Catcher
+def test_batches_that_are_too_small_to_tell_come_to_it_together_and_the_log_tells(
+    shop: Shop, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
     Blocklist(catcher)
     motion = Motion(shop=shop)
     enqueue(shop, NEEDED - 1)
     motion.beat()
     assert standing(shop) == {FAILED: NEEDED - 1}
+    assert "halted" not in caplog.text
     enqueue(shop, 1, start=NEEDED)
     motion.beat()
     assert standing(shop) == {UNTOUCHED: NEEDED}
     assert shop.rows(shop.tables.breaker)[0].alert
+    [record] = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert "is halted (it refuses every email alike)" in record.getMessage()
 
 
 @pytest.mark.long
