@@ -89,6 +89,8 @@ def test_an_order_that_the_commit_itself_flushes_is_refused(opened: Opened) -> N
     assert binds.emails() == 1, "the session is usable"
 
 
+@pytest.mark.databases("sqlite", "postgresql")
+@pytest.mark.one_database("sqlite")
 @pytest.mark.parametrize(
     "statement",
     [

@@ -33,6 +33,7 @@ def test_the_line_of_an_error_has_no_address(desk: Desk, caplog: pytest.LogCaptu
     assert "victim" not in caplog.text
 
 
+@pytest.mark.databases("sqlite")
 def test_nor_has_one_whose_text_the_database_wrote(
     desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -61,6 +62,7 @@ def test_an_error_has_a_page_and_a_line_in_the_log(
     assert "emails go out as before" not in page
 
 
+@pytest.mark.databases("sqlite")
 def test_an_act_that_failed_halfway_says_that_its_beginning_stays(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,7 +132,7 @@ def test_it_stands_still_over_another_driver_too(shop: Shop, tester: OutboxTeste
         assert tester.assert_enqueued().due_at == NOON
 
 
-@pytest.mark.one_database("postgresql")
+@pytest.mark.databases("postgresql")
 def test_the_apps_own_statements_read_the_true_time(shop: Shop, tester: OutboxTester) -> None:
     tester.freeze(NOON)
     with shop.engine.connect() as connection:

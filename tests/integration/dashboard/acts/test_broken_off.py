@@ -81,6 +81,7 @@ def test_a_stop_whose_form_is_refused_midway_says_so_and_goes_on(desk: Desk) -> 
     assert waiting(desk) == 0
 
 
+@pytest.mark.databases("sqlite")
 def test_a_stop_that_fails_within_a_part_tells_what_that_part_has_done(desk: Desk) -> None:
     send(desk.shop, "news", 9)
     with desk.shop.engine.begin() as connection:

@@ -99,7 +99,7 @@ def test_nobody_waits_for_long_for_the_first_mark_of_another_one(shop: Shop) -> 
     assert turn(shop.database, healthy=False)
 
 
-@pytest.mark.one_database("postgresql")
+@pytest.mark.databases("postgresql")
 def test_a_locked_table_is_waited_for_no_longer_than_a_locked_row(late: Shop) -> None:
     with locked(late, table="outbox_counter"):
         told = in_time(late.outbox.watch)

@@ -63,7 +63,7 @@ def test_it_tells_once_when_the_health_turns_and_once_when_it_is_back(
     assert shop.outbox.stats().counters == {}
 
 
-@pytest.mark.one_database("sqlite")
+@pytest.mark.databases("sqlite")
 def test_within_a_transaction_that_writes_it_is_refused_where_there_is_one_writer(
     shop: Shop, heard: Heard
 ) -> None:

@@ -129,6 +129,8 @@ def test_health_sees_that_beat_has_stopped_before_an_email_is_late(shop: Shop) -
     assert shop.outbox.health(max_age=1000).healthy
 
 
+@pytest.mark.databases("postgresql", "sqlite")
+@pytest.mark.one_database("postgresql")
 def test_health_sees_a_forgotten_migration(shop: Shop) -> None:
     older = f"ix_outbox_schema_{VERSION - 1}"
     with shop.engine.begin() as connection:

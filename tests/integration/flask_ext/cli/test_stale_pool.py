@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.shop.shop import Shop
 
-pytestmark = pytest.mark.one_database("postgresql")
+pytestmark = pytest.mark.databases("postgresql")
 
 CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -10,7 +10,7 @@ from tests.integration.table_locks import awaited, locked
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
 
-pytestmark = pytest.mark.one_database("postgresql")
+pytestmark = pytest.mark.databases("postgresql")
 
 
 @pytest.mark.parametrize("command", ["check", "health"])

@@ -32,7 +32,7 @@ def test_emails_at_the_ends_of_time_are_due_at_once_or_never(shop: Shop) -> None
     ]
 
 
-@pytest.mark.one_database("postgresql")
+@pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
 def test_they_are_read_in_every_time_zone_of_a_session(shop: Shop, zone: str) -> None:
     """PostgreSQL tells a moment in the session's zone: there it may be in another year."""

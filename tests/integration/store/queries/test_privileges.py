@@ -132,6 +132,7 @@ def test_health_warns_of_it_and_a_worker_tells_it_at_its_start(
     assert (line.levelname, line.getMessage()) == ("ERROR", f"outbox: {warning}")
 
 
+@pytest.mark.databases("postgresql")
 def test_a_role_with_no_privilege_at_all_is_told_each_kind_in_one_line(
     shops: Shops, owner: Owner
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_role_with_no_privilege_at_all_is_told_each_kind_in_one_line(
     assert lacking_privileges(shop.database) == []
 
 
+@pytest.mark.databases("postgresql")
 def test_a_schema_that_the_role_may_not_use_is_told(owner: Owner) -> None:
     """The search path leaves it out, so that its tables would seem to be missing."""
     metadata = owner.make("mail")
@@ -172,6 +174,7 @@ def test_only_the_tables_that_the_search_path_means_are_looked_at(owner: Owner) 
         assert told.endswith(f"GRANT INSERT ON other.outbox_email TO {owner.role}")
 
 
+@pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("made", [(), IDENTITY], ids=["serial", "identity"])
 def test_an_enqueue_of_many_emails_needs_the_sequence(owner: Owner, made: tuple[str, ...]) -> None:
     """It takes the ids by nextval. So the sequence of an identity column is needed, too."""

@@ -139,7 +139,7 @@ def test_the_page_s_statements_for_older_tables_run(engine: sa.Engine) -> None:
     assert inspect_schema(database) == Schema(version=VERSION)
 
 
-@pytest.mark.one_database("sqlite")
+@pytest.mark.databases("sqlite")
 def test_the_page_s_statements_for_sqlite_make_version_12_of_version_11(engine: sa.Engine) -> None:
     page = PAGE.read_text("utf-8").partition("## From version 11 to version 12")[2]
     block = re.search(r"```sql\n(.*?)```", page, re.DOTALL)

@@ -26,7 +26,7 @@ from tests.integration.store.queries.plans.generic_plans import statements
 from tests.integration.twins import NOW, Twins, at, examples
 from tests.support.shop.fleet import row
 
-pytestmark = pytest.mark.one_database("postgresql")
+pytestmark = pytest.mark.databases("postgresql")
 
 EVERY = int(TASK_EVERY)
 

@@ -17,7 +17,7 @@ from tests.integration.worker.process.life.test_presence import EVERY, Member, h
 from tests.support.shop.shop import Shop
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.one_database("postgresql")
+pytestmark = pytest.mark.databases("postgresql")
 
 
 @pytest.fixture(autouse=True)
