@@ -23,7 +23,9 @@ from sqlalchemy import (
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.orm import Session, SessionTransaction
 
+from ...store.session.pending_writes import Mark
 from .pending import Outer, Pending
+from .reading import mark_of as mark_in_session
 
 _SOON = 0.1
 """Seconds until the sweep. SQLAlchemy tells of a connection's commit before it commits."""
@@ -54,6 +56,13 @@ def watch(session: Session, connection: Connection, pending: Pending) -> None:
         event.listen(connection, "rollback", _roll_back)
         event.listen(connection, "rollback_twophase", _roll_back)
     outer.follow(pending)
+    outer.mark = outer.mark or mark_in_session(connection)
+
+
+def mark_of(connection: Connection) -> Mark | None:
+    """Return what is known of an outer transaction with emails, also behind its sessions' end."""
+    outer = _outers.get(connection)
+    return outer.mark if outer is not None and outer.total else None
 
 
 def is_undone(transaction: SessionTransaction, outer: Outer) -> bool:
@@ -74,6 +83,9 @@ def _core(
 
 
 def _commit(connection: Connection, *_: Any) -> None:
+    mark = mark_of(connection)
+    if mark is not None and mark.is_undone(connection):
+        return  # the commit will be refused
     for pending in _ended(connection):
         pending.commit(_SOON)
 
@@ -85,7 +97,12 @@ def _roll_back(connection: Connection, *_: Any) -> None:
 
 def _ended(connection: Connection) -> list[Pending]:
     outer = _outers.get(connection)
-    return [] if outer is None else outer.end()
+    if outer is None:
+        return []
+    for mark in (outer.mark, mark_in_session(connection)):  # that of a dropped session stays
+        if mark is not None:
+            mark.forget_errors()
+    return outer.end()
 
 
 def _begin_commit(connection: Connection, *_: Any) -> None:
@@ -98,6 +115,7 @@ def _begin_commit(connection: Connection, *_: Any) -> None:
 
 def refused(connection: Connection) -> None:
     """Note that a commit of the connection was begun and is not sent."""
+    _roll_back(connection)
     for pending in _own.get(connection, ()):
         pending.note_answer(is_known=True)
 

@@ -18,6 +18,8 @@ from weakref import WeakSet, ref
 from sqlalchemy import Connection
 from sqlalchemy.orm import SessionTransaction
 
+from ...store.session.pending_writes import Mark
+
 _log = logging.getLogger("outbox")
 
 ENQUEUED, WITHDRAWN = KINDS = ("outbox", "outbox.withdrawn")
@@ -132,6 +134,7 @@ class Outer:
         self._connection = ref(connection)  # that is the key to this object
         self._sessions: WeakSet[Pending] = WeakSet()
         self._left: list[Pending] = []
+        self.mark: Mark | None = None  # sessions that end forget it, and the transaction goes on
 
     @property
     def connection(self) -> Connection | None:
@@ -141,6 +144,10 @@ class Outer:
     def is_open(self) -> bool:
         connection = self._connection()
         return connection is not None and connection.in_transaction()
+
+    @property
+    def total(self) -> int:
+        return sum(pending.total for pending in (*self._sessions, *self._left))
 
     def follow(self, pending: Pending) -> None:
         """Follow what a session that has not ended holds."""
@@ -157,7 +164,7 @@ class Outer:
 
     def end(self) -> list[Pending]:
         """Return all that is followed: the transaction ends."""
-        ended, self._left = [*self._sessions, *self._left], []
+        ended, self._left, self.mark = [*self._sessions, *self._left], [], None
         return ended
 
 

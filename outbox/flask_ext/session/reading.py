@@ -238,6 +238,7 @@ def _leave(session: Session, connection: Connection) -> None:
     mark = _marks.pop(connection, None)
     if mark is None:
         return
+    mark.had_written |= mark.writes is not None  # whatever comes now, comes behind it
     is_of_it = session.hash_key in mark.sessions
     mark.sessions.discard(session.hash_key)
     if mark.sessions and (connection.in_transaction() or not is_of_it):

@@ -14,6 +14,7 @@ from sqlalchemy.exc import PendingRollbackError
 from sqlalchemy.orm import Session
 
 from ...domain.errors import ConfigurationError
+from ...store.session.pending_writes import Mark
 from . import outer_transaction
 from .reading import connections, mark_of
 
@@ -50,22 +51,42 @@ def _before_commit(session: Session) -> None:
             raise TransactionUndone(_UNDONE)
 
 
+def _marks(connection: Connection) -> set[Mark]:
+    """Return what is known of its transaction: by sessions in it, and by those that have ended."""
+    found = mark_of(connection), outer_transaction.mark_of(connection)
+    return {mark for mark in found if mark is not None}
+
+
 def _refuse(connection: Connection, *_: Any) -> None:
-    mark = mark_of(connection)
-    if mark is not None and mark.carries_emails and mark.is_undone(connection):
+    if any(mark.carries_emails and mark.is_undone(connection) for mark in _marks(connection)):
         outer_transaction.refused(connection)
         raise TransactionUndone(_UNDONE)
 
 
+def _refuse_and_roll_back(connection: Connection) -> None:
+    try:
+        _refuse(connection)
+    except TransactionUndone:
+        # Behind a commit that raised, SQLAlchemy sends no rollback. What came behind the error
+        # would be in the next transaction of the connection.
+        try:
+            connection.dialect.do_rollback(connection.connection)
+        except connection.dialect.loaded_dbapi.Error:
+            connection.invalidate()
+        raise
+
+
 def _note_error(context: ExceptionContext) -> None:
     connection = context.connection
-    mark = None if connection is None else mark_of(connection)
-    if connection is None or mark is None or context.is_disconnect:
+    marks = set() if connection is None else _marks(connection)
+    if connection is None or not marks or context.is_disconnect:
         return  # SQLAlchemy itself refuses to commit over a connection that is lost
-    mark.note_error(context.original_exception)
+    for mark in marks:
+        mark.note_error(context.original_exception)
     # A commit flushes, and calls listeners of the app's, after `before_commit`.
-    event.listen(connection, "commit", _refuse)
+    event.listen(connection, "commit", _refuse_and_roll_back)
     event.listen(connection, "prepare_twophase", _refuse)
+    event.listen(connection, "commit_twophase", _refuse)
 
 
 # At the import. Later, a listener of the app's might do it, while SQLAlchemy calls all listeners.

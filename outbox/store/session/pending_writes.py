@@ -81,6 +81,11 @@ class Mark:
         if self._facts.begins_late and self.has_written():
             self._is_gone |= not getattr(self._driver, "in_transaction", True)
 
+    def forget_errors(self) -> None:
+        """Note that the transaction has ended: its errors say nothing of the next one."""
+        self._codes.clear()
+        self._is_gone = False
+
     def is_undone(self, connection: Connection) -> bool:
         """Return whether a commit would raise nothing and keep nothing, or only the last rows.
 
