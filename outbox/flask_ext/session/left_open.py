@@ -4,18 +4,22 @@ Each of these ends also tells of sessions that the garbage collector has dropped
 
 A thread's session outlives the request. What an aborted request wrote in it is then committed by
 the thread's next request, with its emails. The session of an app context that is pushed and never
-popped outlives the task, and ends with the process, which rolls it back.
+popped outlives the task, and ends with the process, which rolls it back. It also outlives the
+requests that come while it is pushed, as where a module pushes it and a server imports that. Then
+they share one session, and no teardown function of an app context runs behind them.
 """
 
 from __future__ import annotations
 
 import atexit
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from celery import Task
 from celery.signals import task_postrun, worker_init, worker_process_init
-from flask import Flask, appcontext_popped, has_app_context
+from flask import Flask, appcontext_popped, has_app_context, request_tearing_down
+from flask import globals as flask_globals
 from sqlalchemy.orm import scoped_session
 from sqlalchemy.util import ThreadLocalRegistry
 
@@ -29,6 +33,11 @@ _LEFT = (
     "outbox: the request has ended, and its session is still open with %s: the thread's next commit"
     " sends what this request gave up. Call session.remove() in a function with"
     " @app.teardown_appcontext"
+)
+_LEFT_IN_CONTEXT = (
+    "outbox: the request has ended, and its session is still open with %s: the app context was"
+    " there before the request, and outlives it, so the next request's commit sends what this one"
+    " gave up. Write with app.app_context(): in the place of a context that is pushed"
 )
 _LEFT_BY_TASK = (
     "outbox: %s has ended, and the session in which it enqueued is still open with %s: a later"
@@ -46,8 +55,10 @@ _KEPT_BY_TASK = (
 def watch(app: Flask, source: scoped_session[Any]) -> None:
     """Look at the thread's session behind each app context of the app.
 
-    A scope of the app's own is not asked: mostly it needs the context, or is the context.
+    A scope of the app's own is not asked: mostly it needs the context, or is the context. So it is
+    asked behind each request that an app context outlives.
     """
+    request_tearing_down.connect(_look_behind_request, app)
     if isinstance(source.registry, ThreadLocalRegistry):
         # Not a function for each app: the signal would hold it, and with it an app of which nobody
         # knows any more.
@@ -57,12 +68,34 @@ def watch(app: Flask, source: scoped_session[Any]) -> None:
 def _look(app: Flask, **_: object) -> None:
     # The signal comes after all teardown functions, whatever their order. Within another context
     # the session may be that one's.
+    if not has_app_context():
+        _tell_of_left(app, _LEFT)
+
+
+def _look_behind_request(app: Flask, **_: object) -> None:
+    # The signal comes after all functions of the app's for the end of a request.
+    if _is_outlived():
+        tell_of_dropped()
+        _tell_of_left(app, _LEFT_IN_CONTEXT)
+
+
+def _is_outlived() -> bool:
+    """Return whether the app context was there before the request.
+
+    Flask has no public name for it. From 3.2 on each request has a context of its own.
+    """
+    found = getattr(flask_globals, "_cv_request", None)
+    pushed: Sequence[Any] = getattr(found and found.get(None), "_cv_tokens", ())
+    return len(pushed) > 0 and pushed[0][1] is None
+
+
+def _tell_of_left(app: Flask, text: str) -> None:
     source = app.extensions["outbox"].source
-    if has_app_context() or not source.registry.has():
+    if not isinstance(source, scoped_session) or not source.registry.has():
         return
     if emails := left_open(source()):
         _log.warning(
-            _LEFT,
+            text,
             counted(emails, "email", "emails"),
             extra={"outbox": {"event": "emails_left_open", "emails": emails}},
         )

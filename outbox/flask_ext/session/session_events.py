@@ -38,9 +38,12 @@ def note(
 
 
 def left_open(session: Session) -> int:
-    """Return how many emails the session's transaction has enqueued: the caller tells of them."""
+    """Return how many emails the session's transaction has enqueued: the caller tells of them.
+
+    What was told is told again only once more are noted.
+    """
     pending: Pending | None = session.info.get(ENQUEUED)
-    if pending is None or pending.is_unknown:
+    if pending is None or pending.is_unknown or pending.thread is None:
         return 0
     pending.thread = None
     return pending.total
