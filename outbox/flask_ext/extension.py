@@ -246,7 +246,7 @@ class Outbox(AllVerbs, WithPreviews, Asynchronous):
             total = withdraw(connection, database, id=which, **names)
         state.note_withdrawn(chosen, connection, total)
         if endings:
-            cancelled_unknown.note(chosen, endings, tell=database.tell)
+            cancelled_unknown.note(chosen, endings, connection=connection, tell=database.tell)
         return total
 
     def counts(self, tag: str | None = None) -> dict[Status, int]:

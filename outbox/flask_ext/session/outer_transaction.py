@@ -24,7 +24,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.orm import Session, SessionTransaction
 
 from ...store.session.pending_writes import Mark
-from .pending import Outer, Pending
+from .pending import Followed, Outer, Pending
 from .reading import mark_of as mark_in_session
 
 _SOON = 0.1
@@ -38,16 +38,24 @@ _own: WeakKeyDictionary[Connection, WeakSet[Pending]] = WeakKeyDictionary()
 
 def watch(session: Session, connection: Connection, pending: Pending) -> None:
     """Follow what is pending to the end of the connection's transaction."""
-    transaction, ends_with_it = _core(session.get_transaction(), connection)
-    if transaction is None:
+    if (outer := outer_of(session, connection)) is not None:
+        pending.outer = outer
+        outer.follow(pending)
         return
-    if ends_with_it and not isinstance(transaction, NestedTransaction):
+    transaction, _ = _core(session.get_transaction(), connection)
+    if transaction is not None:
         # Not the engine: that would cost each statement of transactions without an email.
         is_twophase = isinstance(transaction, TwoPhaseTransaction)
         name = "commit_twophase" if is_twophase else "commit"
         event.listen(connection, name, _begin_commit)
         _own.setdefault(connection, WeakSet()).add(pending)
-        return
+
+
+def outer_of(session: Session, connection: Connection) -> Outer | None:
+    """Return the transaction that the session has joined; None where the session's own decides."""
+    transaction, ends_with_it = _core(session.get_transaction(), connection)
+    if transaction is None or (ends_with_it and not isinstance(transaction, NestedTransaction)):
+        return None
     outer = _outers.get(connection)
     if outer is None:
         outer = _outers[connection] = Outer(connection)
@@ -55,8 +63,8 @@ def watch(session: Session, connection: Connection, pending: Pending) -> None:
         event.listen(connection, "commit_twophase", _commit)
         event.listen(connection, "rollback", _roll_back)
         event.listen(connection, "rollback_twophase", _roll_back)
-    outer.follow(pending)
     outer.mark = outer.mark or mark_in_session(connection)
+    return outer
 
 
 def mark_of(connection: Connection) -> Mark | None:
@@ -95,7 +103,7 @@ def _roll_back(connection: Connection, *_: Any) -> None:
         pending.settle()
 
 
-def _ended(connection: Connection) -> list[Pending]:
+def _ended(connection: Connection) -> list[Followed]:
     outer = _outers.get(connection)
     if outer is None:
         return []

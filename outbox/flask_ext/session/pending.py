@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 from weakref import WeakSet, ref
 
 from sqlalchemy import Connection
@@ -109,6 +110,14 @@ class Pending:
         if self.is_committing:
             self.is_committing, self.is_unknown = False, not is_known
 
+    def left(self) -> Pending:
+        """Return the same without the session, which has ended."""
+        left = Pending(kind=self.kind, discarded=self.discarded, wake=self.wake)
+        # A transaction as the key would hold the session, which holds the connection.
+        left.add(None, self.settle())
+        _open.add(left)
+        return left
+
     def lose(self, how: str) -> None:
         """Tell that nobody committed them. If that is not known, say so, and wake a sweep."""
         if emails := self.settle():
@@ -127,13 +136,23 @@ class Pending:
             _dropped.append((self.discarded, emails, *self._end(DROPPED)))
 
 
+class Followed(Protocol):
+    """What a session holds until the end of the transaction that it has joined."""
+
+    @property
+    def total(self) -> int: ...
+    def commit(self, *seconds: float) -> None: ...
+    def settle(self) -> int: ...
+    def left(self) -> Followed: ...
+
+
 class Outer:
     """A connection's own transactions, which sessions join, and what they leave to them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = ref(connection)  # that is the key to this object
-        self._sessions: WeakSet[Pending] = WeakSet()
-        self._left: list[Pending] = []
+        self._sessions: WeakSet[Followed] = WeakSet()
+        self._left: list[Followed] = []
         self.mark: Mark | None = None  # sessions that end forget it, and the transaction goes on
 
     @property
@@ -149,20 +168,15 @@ class Outer:
     def total(self) -> int:
         return sum(pending.total for pending in (*self._sessions, *self._left))
 
-    def follow(self, pending: Pending) -> None:
+    def follow(self, followed: Followed) -> None:
         """Follow what a session that has not ended holds."""
-        pending.outer = self
-        self._sessions.add(pending)
+        self._sessions.add(followed)
 
-    def take(self, pending: Pending) -> None:
+    def take(self, followed: Followed) -> None:
         """Follow what a session has left that has ended."""
-        left = Pending(kind=pending.kind, discarded=pending.discarded, wake=pending.wake)
-        # A transaction as the key would hold the session, which holds the connection.
-        left.add(None, pending.settle())
-        self._left.append(left)
-        _open.add(left)
+        self._left.append(followed.left())
 
-    def end(self) -> list[Pending]:
+    def end(self) -> list[Followed]:
         """Return all that is followed: the transaction ends."""
         ended, self._left, self.mark = [*self._sessions, *self._left], [], None
         return ended
