@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import multiprocessing.util
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,6 +51,10 @@ _KEPT_BY_TASK = (
     "outbox: %s has ended, and the session in which it withdrew %s is still open: without a commit"
     " %s out all the same. Call commit() in the task"
 )
+
+
+_BEFORE_QUEUES = 100
+"""The greatest priority comes first. That of Python's queues is 10."""
 
 
 def watch(app: Flask, source: scoped_session[Any]) -> None:
@@ -137,12 +142,21 @@ def _be_the_last(**_: object) -> None:
     task_postrun.connect(_look_behind_task)
 
 
+def _abandon_in_child(*_: object) -> None:
+    """Have a child of `multiprocessing` tell at its end, which runs no function of `atexit`."""
+    # Before a queue of its own is closed, over which a handler of the log may write.
+    multiprocessing.util.Finalize(None, abandon, exitpriority=_BEFORE_QUEUES)
+
+
 def _listen() -> None:
     _be_the_last()
     worker_init.connect(_be_the_last)
     worker_process_init.connect(_be_the_last)
     appcontext_popped.connect(_tell_of_dropped)  # of any app
     atexit.register(abandon)
+    multiprocessing.util.register_after_fork(abandon, _abandon_in_child)
+    if multiprocessing.parent_process() is not None:  # forked before this import
+        _abandon_in_child()
 
 
 _listen()

@@ -172,6 +172,67 @@ def test_a_forked_child_does_not_tell_of_its_parents_session(tmp_path: Path) -> 
     assert lines(tmp_path, script) == []
 
 
+_CHILD = """
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+fork = multiprocessing.get_context("fork")
+
+def work(ending):
+    db.engine.dispose(close=False)  # its connections are the parent's
+    mail.send(message())
+    if ending == "fail":
+        raise RuntimeError("failed")
+    if ending == "commit":
+        db.session.commit()
+    if ending == "exit":
+        sys.exit(3)
+
+def run(ending):
+    child = fork.Process(target=work, args=[ending])
+    child.start()
+    child.join()
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "emails"),
+    [
+        ("run('')", 1),
+        ("run('fail')", 1),
+        ("run('exit')", 1),
+        ("run('commit')", 0),
+        ("with ProcessPoolExecutor(1, fork) as pool: [*pool.map(work, ['', ''])]", 2),
+        ("run = fork.Process(target=run, args=[''])\nrun.start()\nrun.join()", 1),
+    ],
+)
+def test_a_child_of_multiprocessing_tells_at_its_end(tmp_path: Path, run: str, emails: int) -> None:
+    """Python ends it without the functions of `atexit`."""
+    told = [_LOST.format(emails=f"{emails} email{'s were' if emails > 1 else ' was'}")]
+    assert lines(tmp_path, f"{_CHILD}{_PUSHED}{run}\n") == (told if emails else [])
+
+
+def test_so_does_one_that_makes_its_app_itself(tmp_path: Path) -> None:
+    """The parent has not imported the outbox."""
+    script = """
+import multiprocessing
+import sys
+
+def work():
+    exec(sys.argv[2])
+
+child = multiprocessing.get_context("fork").Process(target=work)
+child.start()
+child.join()
+"""
+    command = [sys.executable, "-c", script, str(tmp_path / "shop.db")]
+    child = f"{_APP}{_PUSHED}mail.send(message())\n"
+    child = f"exec({child!r}, globals())"
+    done = subprocess.run([*command, child], capture_output=True, text=True, timeout=60)
+    assert "1 email was discarded: the process ends" in done.stderr
+
+
 def test_the_end_of_a_task_tells_that_its_session_is_open(tmp_path: Path) -> None:
     work = "work('open', 'nothing', 'open', 'commit', 'fail', 'rollback')\n"
     found = lines(tmp_path, _WORKER + _PUSHED + work)
