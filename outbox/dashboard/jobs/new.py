@@ -13,6 +13,7 @@ from ...store.jobs.walk import Count
 from ...store.report_records import Job
 from ..access.role import Role
 from ..messages.search_form import SearchForm
+from ..site.led import lead_to, was_led
 from ..site.render import here, render
 from ..site.site import Site, visitor
 from .plan import FIELD, Plan
@@ -37,9 +38,9 @@ def index() -> ResponseReturnValue:
         found=found,
         filters=form.filled,
         words=WORDS[found.action],
-        is_more="more" in request.args,
-        is_others="others" in request.args,
-        is_none="none" in request.args,
+        is_more=was_led("more"),
+        is_others=was_led("others"),
+        is_none=was_led("none"),
         may_be_twice=found.action is Action.RETRY and form.fields["status"] == "unknown",
         plan_field=FIELD,
         plan=_plan(found, seen, form).sign(),
@@ -57,7 +58,7 @@ def start() -> ResponseReturnValue:
         made = _started(plan)
     except MoreNow as refusal:
         why = next((word for kind, word in _WHY.items() if isinstance(refusal, kind)), "more")
-        return redirect(here("new_index", **plan.filters, action=plan.action, **{why: 1}), 303)
+        return lead_to(here("new_index", **plan.filters, action=plan.action, **{why: 1}), why)
     return redirect(here("job_show", job_id=made.id), 303)
 
 

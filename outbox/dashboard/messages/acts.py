@@ -13,6 +13,7 @@ from ...flask_ext.management.source import EndedAnew
 from ...flask_ext.management.verbs import unwatched
 from ...flask_ext.restore.verbs import Restoring
 from ..site.done import since_of_form
+from ..site.led import lead_to
 from ..site.render import here
 from ..site.site import Site, visitor
 from ..site.told import lead_to_list
@@ -72,9 +73,9 @@ def send_again(email_id: int) -> ResponseReturnValue:
     try:
         made = source.send_again(runtime, email_id, visitor().who, seen, since_of_form())
     except SentAgain:
-        return redirect(here("one_show", email_id=email_id, again=1), 303)
+        return lead_to(here("one_show", email_id=email_id, again=1), "again")
     except EndedAnew:
-        return redirect(here("one_show", email_id=email_id, anew=1), 303)
+        return lead_to(here("one_show", email_id=email_id, anew=1), "anew")
     return redirect(here("one_show", email_id=made.id, copy_of=email_id), 303)
 
 

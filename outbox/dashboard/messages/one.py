@@ -22,6 +22,7 @@ from ...store.transitions.retry import RETRIED
 from ..access.role import Role
 from ..site.clock import now
 from ..site.done import done_by, effective
+from ..site.led import was_led
 from ..site.render import render, without_surrogates
 from ..site.site import Site, visitor
 from .content import MOST_CHARACTERS, content_of, is_large, shown_email
@@ -65,8 +66,8 @@ def show(email_id: int) -> ResponseReturnValue:
         is_held=email.due_at == HELD,
         done=done,
         is_past=done is not None and done.act.result in set(Status) - {email.status},
-        again=_sent_again(acts) if "again" in request.args else None,
-        is_anew="anew" in request.args,
+        again=_sent_again(acts) if was_led("again") else None,
+        is_anew=was_led("anew"),
         newest=effective(acts),
         seen=acts[0].id if acts else 0,
         copy_of=_copied_from(email_id),

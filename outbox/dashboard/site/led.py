@@ -1,7 +1,8 @@
-"""Leads to the page of a form, where a login has taken the place of the form.
+"""Leads to a page that says why an act was not done.
 
-A login leads to the address of the act, and that leads here. A link may lead to the page, too, and
-must not say so. The cookie proves it: a browser sends none that it got behind a link elsewhere.
+So it is where a login has taken the place of a form: it leads to the address of the act, and that
+leads to the page of the form. A link may lead to the page, too, and must not say so. The cookie
+proves it: a browser sends none that it got behind a link elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ _COOKIE = "outbox_led"
 def lead_back(what: str) -> Response:
     """Lead from the address of an act to the page of its form."""
     page = (request.script_root + request.path).rpartition("/")[0]
-    response = redirect(f"{page}?{what}=1")
+    return _led(redirect(f"{page}?{what}=1"), page, what)
+
+
+def lead_to(address: str, what: str) -> Response:
+    """Lead from an act to a page of the dashboard, whose `address` has `what`."""
+    return _led(redirect(address, 303), address.partition("?")[0], what)
+
+
+def _led(response: Response, page: str, what: str) -> Response:
     if current_app.secret_key:  # without one there is no form
         keep(response, _COOKIE, 1, salt=_salt(page, what), path=page)
     return response
