@@ -6,15 +6,20 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from itsdangerous import TimestampSigner
 
 from outbox import Status
+from outbox.domain.config.enqueue_options import Reading
 from outbox.worker.jobs import run_jobs
 from tests.integration.dashboard.acts.test_jobs import FAILED, plan_of
+from tests.integration.dashboard.acts.test_stale_pages import form_at
 from tests.integration.dashboard.desk import Desk
 from tests.integration.store.jobs.work import written
+from tests.support.shop.shell import stuck
+from tests.support.shop.shop import message
 
 pytestmark = pytest.mark.one_database("sqlite")
 
@@ -69,3 +74,18 @@ def test_a_form_that_is_older_than_its_lifetime_is_refused(
     assert done.status_code == 400
     assert (desk.shop.outbox.jobs(), desk.shop.outbox.paused()) == ((), ())
     assert "clock" not in caplog.text
+
+
+def test_a_host_whose_clock_is_behind_says_of_nothing_past_that_it_will_be(desk: Desk) -> None:
+    """Times are the database's."""
+    path = f"/messages/{stuck(desk.shop, Status.FAILED)}"
+    stale = form_at(desk.get(path).text, f"{path}/retry")
+    desk.post(f"{path}/retry", path)
+    email_id = desk.enqueue(message(), send_at=datetime.now(UTC) + timedelta(hours=1))
+    desk.who = "bob"
+    stale["csrf_token"] = desk.token("/pauses")
+    place = desk.client.post(f"/outbox{path}/retry", data=stale).location
+    behind = Reading(datetime.now(UTC) - timedelta(seconds=90), "this host's clock")
+    desk.shop.app.extensions["outbox"].clock = lambda: behind
+    assert "Before you, ada: retry (pending), just now." in desk.client.get(place).text
+    assert "in 1 hour" in desk.get(f"/messages/{email_id}").text
