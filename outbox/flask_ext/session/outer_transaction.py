@@ -38,17 +38,18 @@ _own: WeakKeyDictionary[Connection, WeakSet[Pending]] = WeakKeyDictionary()
 
 def watch(session: Session, connection: Connection, pending: Pending) -> None:
     """Follow what is pending to the end of the connection's transaction."""
-    if (outer := outer_of(session, connection)) is not None:
-        pending.outer = outer
-        outer.follow(pending)
+    transaction, ends_with_it = _core(session.get_transaction(), connection)
+    if transaction is None:
         return
-    transaction, _ = _core(session.get_transaction(), connection)
-    if transaction is not None:
+    if ends_with_it and not isinstance(transaction, NestedTransaction):
         # Not the engine: that would cost each statement of transactions without an email.
         is_twophase = isinstance(transaction, TwoPhaseTransaction)
         name = "commit_twophase" if is_twophase else "commit"
         event.listen(connection, name, _begin_commit)
         _own.setdefault(connection, WeakSet()).add(pending)
+        return
+    pending.outer = _outer_on(connection)
+    pending.outer.follow(pending)
 
 
 def outer_of(session: Session, connection: Connection) -> Outer | None:
@@ -56,6 +57,10 @@ def outer_of(session: Session, connection: Connection) -> Outer | None:
     transaction, ends_with_it = _core(session.get_transaction(), connection)
     if transaction is None or (ends_with_it and not isinstance(transaction, NestedTransaction)):
         return None
+    return _outer_on(connection)
+
+
+def _outer_on(connection: Connection) -> Outer:
     outer = _outers.get(connection)
     if outer is None:
         outer = _outers[connection] = Outer(connection)
