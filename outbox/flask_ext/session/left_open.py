@@ -19,13 +19,20 @@ from typing import Any
 
 from celery import Task
 from celery.signals import task_postrun, worker_init, worker_process_init
-from flask import Flask, appcontext_popped, has_app_context, request_tearing_down
+from flask import (
+    Flask,
+    appcontext_popped,
+    appcontext_pushed,
+    g,
+    has_app_context,
+    request_tearing_down,
+)
 from flask import globals as flask_globals
 from sqlalchemy.orm import scoped_session
 from sqlalchemy.util import ThreadLocalRegistry
 
 from ...domain.counted import counted
-from .pending import ENQUEUED, WITHDRAWN, abandon, left_by_thread, tell_of_dropped
+from .pending import ENQUEUED, KINDS, WITHDRAWN, abandon, left_by_thread, tell_of_dropped
 from .session_events import left_open
 
 _log = logging.getLogger("outbox")
@@ -53,6 +60,8 @@ _KEPT_BY_TASK = (
 )
 
 
+_PUSHED = "_outbox_pushed"
+"""In the `g` of a context that has been pushed."""
 _BEFORE_QUEUES = 100
 """The greatest priority comes first. That of Python's queues is 10."""
 
@@ -68,6 +77,27 @@ def watch(app: Flask, source: scoped_session[Any]) -> None:
         # Not a function for each app: the signal would hold it, and with it an app of which nobody
         # knows any more.
         appcontext_popped.connect(_look, app)
+    else:
+        appcontext_pushed.connect(_close_anothers, app)
+
+
+def _close_anothers(app: Flask, **_: object) -> None:
+    """Close a session that this context has not opened, so that it commits no email of another one.
+
+    Flask-SQLAlchemy knows a session by the `id` of its context. A context that is pushed and never
+    popped may be collected with its thread, and a new one gets its `id`.
+    """
+    if g.get(_PUSHED):  # the context itself has been pushed before
+        return
+    g.setdefault(_PUSHED, True)
+    source = app.extensions["outbox"].source
+    sessions = getattr(getattr(source, "registry", None), "registry", None)
+    if not isinstance(sessions, dict):
+        return
+    context = flask_globals.app_ctx._get_current_object()  # type: ignore[attr-defined]
+    found = sessions.get(id(context))
+    if found is not None and any(kind in found.info for kind in KINDS):
+        source.remove()  # which tells that they were discarded
 
 
 def _look(app: Flask, **_: object) -> None:
