@@ -22,21 +22,21 @@ def moment(value: datetime) -> Markup:
     exact = value.astimezone(UTC)
     # Numbers and words of ours need no escaping, and a page of charts has hundreds of times.
     return Markup(  # noqa: S704
-        f'<time datetime="{exact.isoformat(timespec="seconds")}" title="{when(value)}">'
+        f'<time datetime="{exact.isoformat(timespec="seconds")}" title="{ago(value)}">'
         f"{exact:%d %b %Y, %H:%M:%S}</time>"
     )
 
 
 def ago(value: datetime) -> str:
+    """Print how long ago a time was, or how soon it will be."""
+    seconds = (value - now()).total_seconds()
+    return f"in {duration(seconds)}" if seconds >= 1 else past(value)
+
+
+def past(value: datetime) -> str:
     """Print how long ago something was. The clock that it has may be ahead of this host's."""
     seconds = (now() - value).total_seconds()
     return "just now" if seconds < 1 else f"{duration(seconds)} ago"
-
-
-def when(value: datetime) -> str:
-    """Print how long ago a time was, or how soon it will be."""
-    seconds = (value - now()).total_seconds()
-    return f"in {duration(seconds)}" if seconds >= 1 else ago(value)
 
 
 def duration(seconds: float) -> str:
@@ -109,7 +109,7 @@ def _about(name: str, found: Any) -> str:
 FILTERS = {
     "moment": moment,
     "ago": ago,
-    "when": when,
+    "past": past,
     "duration": duration,
     "span": span,
     "bounded": bounded,
