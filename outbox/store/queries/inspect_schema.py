@@ -48,7 +48,7 @@ def inspect_schema(database: Database) -> Schema:
             _compare(schema, inspector, table, schema_of(table, database.engine))
         return schema
 
-    return database.run(work)
+    return database.read(work)  # on SQLite `run` would wait for whoever writes
 
 
 def elsewhere(database: Database) -> str | None:

@@ -35,6 +35,10 @@ _OCTETS = 12_000
 """Of the content, before base64: so much, and random, needs pages of its own. On a full disk the
 free room of a page may still take a few rows."""
 
+WRITER = 5.0
+"""Seconds to wait for another writer of SQLite: then an app's own sessions give up, too, unless
+they have another `timeout`. A shorter wait tells nothing, as writers wait for each other always."""
+
 
 class _TakenBack(Exception):
     """Rolls the transaction back."""
@@ -43,9 +47,8 @@ class _TakenBack(Exception):
 def trial_findings(runtime: Runtime) -> list[Finding]:
     """Return a finding if the database does not take an email now.
 
-    It waits two seconds at most for what others lock. On SQLite others may write for longer, as
-    each writer waits for them, and then nothing is told. A database in memory is not asked: it may
-    be in the midst of the app's own transaction.
+    It waits two seconds at most for what others lock, and on SQLite five for another writer. A
+    database in memory is not asked: it may be in the midst of the app's own transaction.
     """
     engine = runtime.database.engine
     if in_memory(engine):
@@ -56,7 +59,8 @@ def trial_findings(runtime: Runtime) -> list[Finding]:
         kind = failure_of(failure)
         if isinstance(failure, DBAPIError) and is_lock_timeout(failure):
             return [warn(database_line(engine, failure), Code.TRIAL)]
-        if isinstance(failure, DBAPIError) and is_transient(failure):
+        is_writer = kind is Failure.WRITER
+        if isinstance(failure, DBAPIError) and is_transient(failure) and not is_writer:
             return []
         if kind is Failure.OTHER:
             return [error(refused_line(engine, failure), Code.TRIAL)]
@@ -67,7 +71,7 @@ def trial_findings(runtime: Runtime) -> list[Finding]:
 
 def _try(runtime: Runtime) -> None:
     database = runtime.database
-    with suppress(_TakenBack), database.transaction(SECONDS) as connection:
+    with suppress(_TakenBack), database.transaction(WRITER) as connection:
         with bounded(connection, database, SECONDS):
             Writer(
                 connection=connection,

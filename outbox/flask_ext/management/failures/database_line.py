@@ -45,6 +45,11 @@ _TOLD = {
         "find who (in pg_stat_activity or SHOW PROCESSLIST), or try again when it has ended. A"
         " Galera node that lags behind says so, too (wsrep_local_recv_queue is not 0)",
     ),
+    Failure.WRITER: (
+        "is locked by another writer, so nothing can be enqueued or changed",
+        "SQLite has one at a time. Find the process that keeps its transaction open (fuser names"
+        " those that have the file open), or try again when it has ended",
+    ),
     Failure.READ_ONLY: (
         "takes no writes, so nothing can be enqueued or sent",
         "it is a standby, a replica or set to read-only. Have the engine's URL lead to the primary,"

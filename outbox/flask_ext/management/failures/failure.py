@@ -23,6 +23,7 @@ class Failure(Enum):
     STATEMENT_MODE = auto()  # a pool before it allows no transaction of several statements
     PRIVILEGE = auto()  # the role lacks one, and no row is at fault
     LOCKED = auto()  # others hold a lock for longer than a statement waits for it
+    WRITER = auto()  # SQLite: another transaction writes for longer than this one waits
     READ_ONLY = auto()  # it takes no writes: a standby, a replica, or a setting
     NO_ROOM = auto()  # its disk is full
     NO_QUORUM = auto()  # a Galera node that is not in step with most of its cluster
@@ -30,6 +31,10 @@ class Failure(Enum):
     OTHER = auto()
 
 
+_BUSY = (
+    *("SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_BUSY_RECOVERY", "SQLITE_BUSY_TIMEOUT"),
+    *("SQLITE_LOCKED", "SQLITE_LOCKED_SHAREDCACHE"),
+)
 _FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
     (Failure.NO_FILE, frozenset({"SQLITE_CANTOPEN"}), r"unable to open database file"),
     (Failure.STATEMENT_MODE, frozenset(), r"statement pooling"),
@@ -46,6 +51,7 @@ _FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
     ),
     (Failure.FULL, frozenset({"53300", 1040, 1203}), r"too many clients|connection slots"),
     (Failure.LOCKED, LOCK_TIMEOUT, r"due to lock timeout"),
+    (Failure.WRITER, frozenset(_BUSY), r"database (table )?is locked"),
     (
         Failure.READ_ONLY,
         frozenset({"25006", 1290, 1792, 1836, "SQLITE_READONLY"}),

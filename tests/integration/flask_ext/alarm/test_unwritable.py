@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests.integration.flask_ext.cli.check.test_trial import CODES
+from outbox.flask_ext.management.checks import trial
+from tests.integration.flask_ext.cli.check.test_trial import CODES, writing
 from tests.support.shop.schema import refusing
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop, Shops
@@ -46,6 +47,18 @@ def test_a_file_that_may_not_be_written_is_unhealthy(shops: Shops, database_url:
     path = Path(str(sa.make_url(database_url).database))
     shop = shops.open_on(sa.create_engine(f"sqlite:///file:{path}?mode=ro&uri=true"))
     assert "takes no writes" in runner(shop)("health", code=1).output
+
+
+@pytest.mark.databases("sqlite")
+def test_a_writer_that_keeps_its_transaction_open_is_told(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "WRITER", 0.5)
+    with writing(shop.engine, "BEGIN IMMEDIATE"):
+        told = runner(shop)("health", code=1).output
+        assert shop.outbox.health(ask=False).healthy, "then the tables are only read"
+    assert "is locked by another writer, so nothing can be enqueued" in told
+    assert shop.outbox.health().healthy
 
 
 @pytest.mark.databases("sqlite")

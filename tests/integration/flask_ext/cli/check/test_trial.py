@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from outbox.flask_ext.management.checks.trial import trial_findings
+from outbox.flask_ext.management.checks import trial
 from tests.support.servers.databases.mariadb import MariaDB
 from tests.support.shop.schema import fill, refusing
 from tests.support.shop.shell import parsed, runner
@@ -113,10 +113,18 @@ def test_a_lock_on_the_tables_is_a_warning(shop: Shop) -> None:
 
 
 @pytest.mark.databases("sqlite")
-def test_a_writer_of_sqlite_holds_check_up_for_a_moment_only(shops: Shops) -> None:
+def test_a_writer_of_sqlite_is_told_as_soon_as_requests_fail_for_it(
+    shops: Shops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the outbox's own transactions wait, and with the schema examined beside it."""
+    monkeypatch.setattr(trial, "WRITER", 0.5)
     shop = shops.open(OUTBOX_LEASE=36_000.0)  # its own transactions wait for a third of that
     with writing(shop.engine, "BEGIN IMMEDIATE"):
-        assert trial_findings(shop.runtime) == []
+        told = found(shop, "error")
+    assert "is locked by another writer, so nothing can be enqueued" in told["trial-email"]
+    assert "SQLITE_BUSY" in told["trial-email"]
+    assert "database" not in told, "reads do not wait"
+    assert "trial-email" not in found(shop, "warn", "error")
 
 
 MODES = ["ORACLE", "EMPTY_STRING_IS_NULL"]
