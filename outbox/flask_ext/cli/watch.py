@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import click
 from flask.cli import with_appcontext
@@ -17,10 +18,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...domain.errors import RowsLocked
 from ...store.connection.error_codes import describe
 from ..alarm.health_signal import problems_of
+from ..alarm.note import note_of
 from ..alarm.verbs import Watching
 from ..management.results import Health
 from ..management.server_lines import printable
-from .shell import SECONDS, current_outbox
+from .shell import SECONDS, current_outbox, current_runtime
 from .silence import bounded
 
 PATIENCE = 60.0
@@ -38,10 +40,16 @@ _ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(sign
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--max-age", type=SECONDS, help="Seconds; default: OUTBOX_HEALTH_AGE.")
+@click.option(
+    "--note",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Made while the database cannot keep what was told: so that is told once, and its end.",
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @bounded
 @with_appcontext
-def watch(max_age: float | None, command: tuple[str, ...]) -> None:
+def watch(max_age: float | None, note: Path | None, command: tuple[str, ...]) -> None:
     """Tell when the health has turned, from cron; run a COMMAND then.
 
     It prints nothing while the health is as it was. The COMMAND gets the problems as its input, a
@@ -50,7 +58,7 @@ def watch(max_age: float | None, command: tuple[str, ...]) -> None:
     """
     with _ended_in_order() as ending:
         outbox = current_outbox()
-        if (health := outbox.watch(max_age)) is not None:
+        if (health := outbox.watch(max_age, note=note)) is not None:
             _tell_turn(outbox, health, command, ending)
 
 
@@ -119,7 +127,7 @@ def _tell_turn(outbox: Watching, health: Health, command: Sequence[str], ending:
     try:
         failure = _failure(command, health, ending) if command else ""
         is_told = bool(command) and not failure
-        click.echo("\n".join([f"outbox: {_word(health)}", *problems_of(health)]))
+        click.echo("\n".join([f"outbox: {_word(health)}", *problems_of(health), *_unkept()]))
         if failure:
             text = f"{printable(command[0])} {failure}: the next watch tells again"
             raise click.ClickException(text)
@@ -127,6 +135,15 @@ def _tell_turn(outbox: Watching, health: Health, command: Sequence[str], ending:
         if not is_told:
             _have_told_again(outbox, health)
         raise
+
+
+def _unkept() -> Iterator[str]:
+    """Yield that no later watch knows of this one, if so it is."""
+    if note_of(current_runtime().app).is_in_memory:
+        yield (
+            "the database cannot keep that this was told: until it can, each watch tells of it, and"
+            " none tells its end (watch --note FILE does)"
+        )
 
 
 def _have_told_again(outbox: Watching, health: Health) -> None:
