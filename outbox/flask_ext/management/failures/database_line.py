@@ -66,6 +66,11 @@ _TOLD = {
         "it goes on by itself when it is back among them. Have the balancer ask for wsrep_ready,"
         " and compare wsrep_cluster_status and wsrep_cluster_size on each node",
     ),
+    Failure.NO_ANSWER: (
+        "does not answer",
+        "it, its disk or its host may stand still, or a firewall drops what is sent to it. Look at"
+        " its host, and then at the host and the port in the engine's URL",
+    ),
     Failure.NO_CONNECTION: (
         "cannot be reached",
         "start it, or mend the host, the port or the login in the engine's URL",

@@ -27,6 +27,7 @@ class Failure(Enum):
     READ_ONLY = auto()  # it takes no writes: a standby, a replica, or a setting
     NO_ROOM = auto()  # its disk is full
     NO_QUORUM = auto()  # a Galera node that is not in step with most of its cluster
+    NO_ANSWER = auto()  # it takes connections and is silent, or what is sent to it is dropped
     NO_CONNECTION = auto()  # none of these, as far as is known
     OTHER = auto()
 
@@ -68,6 +69,10 @@ _FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
 """By failure: the codes, and the driver's words. psycopg has no code for a refused connection."""
 
 
+_TIMED_OUT = re.compile(r"timeout expired|timed out|system error: 110\b|\(110\)")
+"""What drivers say of a connection that was not made in time; 110 is Linux' number for it."""
+
+
 def failure_of(error: BaseException) -> Failure:
     """Return why the database does not serve, as far as the error tells."""
     if isinstance(error, PoolTimeoutError):
@@ -81,4 +86,6 @@ def failure_of(error: BaseException) -> Failure:
         if code in codes or re.search(pattern, words):
             return failure
     # SQLAlchemy names the statement, and there is none before a connection is open.
-    return Failure.NO_CONNECTION if error.statement is None else Failure.OTHER
+    if error.statement is not None:
+        return Failure.OTHER
+    return Failure.NO_ANSWER if _TIMED_OUT.search(words) else Failure.NO_CONNECTION

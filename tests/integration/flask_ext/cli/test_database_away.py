@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ from sqlalchemy import URL, make_url
 from outbox import Outbox
 from outbox.flask_ext.management.failures.database_line import database_line
 from tests.support.servers.databases.pgbouncer import PgBouncer
-from tests.support.servers.ports import free_port
+from tests.support.servers.ports import LOOPBACK, free_port
 from tests.support.shop.shop import Shops
 
 COMMANDS = ("check", "health", "stats")
@@ -54,6 +55,24 @@ def test_one_that_is_down(shops: Shops) -> None:
         told = told_by(app)
     assert told.startswith(f"the database {address(away)} cannot be reached (OperationalError")
     assert "start it, or mend the host, the port" in told
+
+
+@pytest.mark.databases("postgresql", "mariadb")
+@pytest.mark.each_driver
+def test_one_that_takes_connections_and_is_silent(shops: Shops) -> None:
+    """As one that stands still: the kernel takes its connections."""
+    limits = {"connect_timeout": 1}
+    if make_url(shops.url).get_driver_name() == "pymysql":
+        limits["read_timeout"] = 1
+    with socket.create_server((LOOPBACK, 0)) as silent:
+        url = make_url(shops.url).set(port=silent.getsockname()[1])
+        engine = sa.create_engine(url, connect_args=limits)
+        with pytest.raises(sa.exc.OperationalError) as failure:
+            engine.connect()
+    told = database_line(engine, failure.value)
+    assert told.startswith(f"the database {address(url)} does not answer (")
+    assert "may stand still" in told
+    assert "start it" not in told
 
 
 @pytest.mark.databases("postgresql", "mariadb")

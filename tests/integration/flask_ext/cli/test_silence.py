@@ -122,3 +122,4 @@ def test_a_frozen_database_is_given_up(frozen: Callable[[bool], Shop], is_open: 
         result = told(shop, *words_of(command))
         assert result.exit_code == (command != "watch"), (command, result.output)
         assert f"outbox: the database {address_of(shop.engine)} has not answered" in result.stderr
+        assert is_open or "does not answer" in result.stdout
