@@ -9,6 +9,7 @@ from flask.cli import with_appcontext
 
 from ...domain.errors import ConfigurationError
 from ...store.bounded_waits import bounded_reads
+from ...store.connection.galera.causal import as_it_is
 from ..dropin.extensions import ways_round
 from ..management.checks.celery_app import celery_findings
 from ..management.checks.codes import Code
@@ -77,7 +78,8 @@ def examine(runtime: Runtime) -> list[Finding]:
     ]
     if any(one.code is Code.SESSION for one in found):
         return found  # no table can be read
-    with bounded_reads(runtime.database):  # if a table is locked, the findings above tell
+    # If a table is locked, or a node lags behind, the findings above tell.
+    with bounded_reads(runtime.database), as_it_is():
         return [
             *found,
             *migration_findings(runtime),

@@ -88,7 +88,7 @@ def _told(error: RowsLocked | SQLAlchemyError) -> Iterator[str]:
     An error's own text quotes values, which belong in no log.
     """
     database, is_row = current_runtime().database, isinstance(error, RowsLocked)
-    yield str(error) if is_row else database_line(database.engine, error)
+    yield str(error) if is_row else database_line(database, error)
     if is_row or is_lock_timeout(error):
         yield from long_waits.holders(database)
 

@@ -282,7 +282,7 @@ def _line(finding: Finding) -> HealthLine:
 def _faults(runtime: Runtime, failure: Exception) -> tuple[str, ...]:
     """Return what is wrong with the database that has failed so."""
     if is_lock_timeout(failure):  # what follows would wait as long again
-        line = database_line(runtime.database.engine, failure)
+        line = database_line(runtime.database, failure)
         return (line, *long_waits.holders(runtime.database))
     found = tuple(one.text for one in database_findings(runtime) if one.level == "error")
-    return found or (database_line(runtime.database.engine, failure),)
+    return found or (database_line(runtime.database, failure),)

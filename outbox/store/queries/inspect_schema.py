@@ -23,6 +23,7 @@ from ..backend import backend_of
 from ..bounded_waits import bounded_reads
 from ..connection.database import Database
 from ..connection.error_codes import is_lock_timeout
+from ..connection.galera.causal import as_it_is
 from ..connection.lone_engine import lone_engine
 from ..schema.table_names import schema_of
 from ..schema.version import VERSION, is_mark, version_of
@@ -158,6 +159,23 @@ def is_cut_off(engine: Engine) -> bool:
         if found:
             connection.invalidate()  # such a node refuses the pool's ROLLBACK, too
         return found
+
+
+def is_behind(database: Database) -> bool:
+    """Return whether what has timed out for a lock waited for a node that lags behind its cluster.
+
+    Then our tables answer at once, if only they need not be as new as those of the other nodes.
+    """
+    if backend_of(database.dialect).is_cut_off is None:
+        return False
+    with as_it_is():
+        if not cluster_lines(database):
+            return False
+        try:
+            reach_tables(database)
+        except SQLAlchemyError:
+            return False
+    return True
 
 
 def cluster_lines(database: Database) -> list[str]:

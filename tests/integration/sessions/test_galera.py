@@ -6,6 +6,7 @@ The outbox's own statements wait for what the other nodes have committed, and no
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from tests.support.servers.missing import missing
 from tests.support.servers.ports import LOOPBACK, free_port
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.shop.shop import Shop, Shops, addresses
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.long
 
+PATIENCE = 60.0
 PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
 
 
@@ -132,6 +135,62 @@ def test_a_node_without_its_cluster_is_told_of_and_not_taken_for_one_that_is_dow
             assert told.exit_code == 1
             assert "is a Galera node that takes no statement" in told.output
         engine.dispose()
+
+
+@contextmanager
+def behind(shop: Shop) -> Iterator[None]:
+    """Have the node lag: what it has to apply next waits for a person's lock on another table."""
+    provider = "SET GLOBAL wsrep_provider_options = 'repl.causal_read_timeout={}'"
+    person, migration, watcher = (shop.engine.connect() for _ in range(3))
+    watcher.exec_driver_sql(provider.format("PT2S"))
+    watcher.exec_driver_sql("CREATE TABLE held_up (id INT PRIMARY KEY)")
+    person.exec_driver_sql("LOCK TABLES held_up READ")
+    held_up = "ALTER TABLE held_up ADD COLUMN word INT"
+
+    def waits() -> bool:
+        found = watcher.exec_driver_sql("SHOW PROCESSLIST").all()
+        return any("metadata lock" in str(one[6]) and one[7] == held_up for one in found)
+
+    with ThreadPoolExecutor(1) as pool:
+        altered = pool.submit(migration.exec_driver_sql, held_up)
+        try:
+            wait_until(waits, PATIENCE, "the migration to wait")
+            yield
+        finally:
+            person.invalidate()
+            altered.result(PATIENCE)
+            watcher.exec_driver_sql(provider.format("PT30S"))
+    for one in (person, migration, watcher):
+        one.close()
+
+
+def test_a_node_that_lags_behind_is_told_of_and_not_taken_for_a_lock(node: MariaDB) -> None:
+    with closing(Shops(url=node.new_database())) as shops:
+        shop = shops.open()
+
+        def told(command: str) -> str:
+            result = shop.app.test_cli_runner().invoke(args=["outbox", command])
+            assert result.exit_code == 1
+            return result.output
+
+        with behind(shop):
+            for command in ("health", "stats", "check"):
+                assert "is a Galera node that lags behind" in (found := told(command))
+                assert "holds a lock" not in found
+        with shop.engine.connect() as person:
+            person.exec_driver_sql("LOCK TABLES outbox_email WRITE")
+            assert "holds a lock for somebody else" in told("stats")
+            person.invalidate()
+
+
+def test_check_waits_once_for_a_node_that_lags_behind(node: MariaDB) -> None:
+    with closing(Shops(url=node.new_database())) as shops:
+        shop = shops.open()
+        failed = list[str]()
+        with behind(shop):
+            event.listen(shop.engine, "handle_error", lambda one: failed.append(one.statement))
+            shop.app.test_cli_runner().invoke(args=["outbox", "check"])
+        assert len(failed) == 1
 
 
 @pytest.mark.databases("mariadb")

@@ -81,7 +81,7 @@ def database_findings(runtime: Runtime) -> list[Finding]:
     except ConfigurationError as refusal:
         return [error(str(refusal), Code.DATABASE)]
     except SQLAlchemyError as failure:
-        found = [error(database_line(runtime.database.engine, failure), Code.DATABASE)]
+        found = [error(database_line(runtime.database, failure), Code.DATABASE)]
         if is_lock_timeout(failure):
             found += [error(text, Code.TABLE_LOCK) for text in holders(runtime.database)]
         return found

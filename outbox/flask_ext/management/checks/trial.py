@@ -58,14 +58,14 @@ def trial_findings(runtime: Runtime) -> list[Finding]:
     except SQLAlchemyError as failure:
         kind = failure_of(failure)
         if isinstance(failure, DBAPIError) and is_lock_timeout(failure):
-            return [warn(database_line(engine, failure), Code.TRIAL)]
+            return [warn(database_line(runtime.database, failure), Code.TRIAL)]
         is_writer = kind is Failure.WRITER
         if isinstance(failure, DBAPIError) and is_transient(failure) and not is_writer:
             return []
         if kind is Failure.OTHER:
             return [error(refused_line(engine, failure), Code.TRIAL)]
         code = Code.READ_ONLY if kind is Failure.READ_ONLY else Code.TRIAL
-        return [error(database_line(engine, failure), code)]
+        return [error(database_line(runtime.database, failure), code)]
     return []
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from sqlalchemy import URL, Engine
 from sqlalchemy.exc import SQLAlchemyError, StatementError
 
 from ....store.connection.error_codes import describe
-from ....store.queries.inspect_schema import is_cut_off
+from ....store.queries.inspect_schema import is_behind, is_cut_off
 from .failure import Failure, failure_of
+
+if TYPE_CHECKING:
+    from ....store.connection.database import Database
 
 _TOLD = {
     Failure.NO_DATABASE: (
@@ -42,8 +46,7 @@ _TOLD = {
     ),
     Failure.LOCKED: (
         "holds a lock for somebody else",
-        "find who (in pg_stat_activity or SHOW PROCESSLIST), or try again when it has ended. A"
-        " Galera node that lags behind says so, too (wsrep_local_recv_queue is not 0)",
+        "find who (in pg_stat_activity or SHOW PROCESSLIST), or try again when it has ended",
     ),
     Failure.WRITER: (
         "is locked by another writer, so nothing can be enqueued or changed",
@@ -66,6 +69,12 @@ _TOLD = {
         "it goes on by itself when it is back among them. Have the balancer ask for wsrep_ready,"
         " and compare wsrep_cluster_status and wsrep_cluster_size on each node",
     ),
+    Failure.BEHIND: (
+        "is a Galera node that lags behind: it has not applied yet what others have committed",
+        "it goes on by itself, unless something holds it up, such as a long ALTER TABLE (SHOW"
+        " PROCESSLIST; wsrep_local_recv_queue counts what waits). Have the balancer lead to another"
+        " node until then",
+    ),
     Failure.NO_ANSWER: (
         "does not answer",
         "it, its disk or its host may stand still, or a firewall drops what is sent to it. Look at"
@@ -82,19 +91,23 @@ _WORDS = 200
 """The most characters of a database's own words."""
 
 
-def database_line(engine: Engine, error: BaseException) -> str:
+def database_line(database: Database, error: BaseException) -> str:
     """Return which database does not serve, why, and the remedy, in one line."""
     failure = failure_of(error)
-    if failure is Failure.LOCKED and _is_cut_off(engine):
-        failure = Failure.NO_QUORUM
+    if failure is Failure.LOCKED:
+        failure = _of_a_node(database)
     told, remedy = _TOLD[failure]
-    return f"the database {address_of(engine)} {told} ({describe(error)}): {remedy}"
+    return f"the database {address_of(database.engine)} {told} ({describe(error)}): {remedy}"
 
 
-def _is_cut_off(engine: Engine) -> bool:
+def _of_a_node(database: Database) -> Failure:
+    """Return why a statement has waited in vain for a lock: Galera has other reasons, too."""
     with suppress(SQLAlchemyError):
-        return is_cut_off(engine)
-    return False
+        if is_cut_off(database.engine):
+            return Failure.NO_QUORUM
+        if is_behind(database):
+            return Failure.BEHIND
+    return Failure.LOCKED
 
 
 def refused_line(engine: Engine, error: SQLAlchemyError) -> str:

@@ -27,6 +27,7 @@ class Failure(Enum):
     READ_ONLY = auto()  # it takes no writes: a standby, a replica, or a setting
     NO_ROOM = auto()  # its disk is full
     NO_QUORUM = auto()  # a Galera node that is not in step with most of its cluster
+    BEHIND = auto()  # a Galera node that has not applied yet what the others have committed
     NO_ANSWER = auto()  # it takes connections and is silent, or what is sent to it is dropped
     NO_CONNECTION = auto()  # none of these, as far as is known
     OTHER = auto()

@@ -7,7 +7,9 @@ both, and is given back as it came: an app's own statements wait only if the app
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from typing import Any
 from weakref import WeakSet
 
@@ -27,11 +29,25 @@ _IS_NODE, _LENT = "outbox_is_node", "outbox_sync_wait"
 _alone: WeakSet[Engine] = WeakSet()
 """Engines whose servers are in no cluster. A server that joins one is found at the next start."""
 
+_as_it_is: ContextVar[bool] = ContextVar("_as_it_is", default=False)
+
+
+@contextmanager
+def as_it_is() -> Iterator[None]:
+    """Have the statements of the block wait for no other node: old rows are better than none."""
+    before = _as_it_is.set(True)
+    try:
+        yield
+    finally:
+        _as_it_is.reset(before)
+
 
 def wait_for_others(connection: Connection, driver: Any) -> None:
     """Have this connection's statements wait for what other nodes have committed."""
     engine, info = connection.engine, connection.info
     if not facts_of(engine.dialect.name).may_be_of_a_cluster or engine in _alone:
+        return
+    if _as_it_is.get():
         return
     if _IS_NODE not in info:
         if not any(value == "ON" for _, value in _asked(driver, _ASK)):

@@ -13,12 +13,18 @@ from sqlalchemy import URL, make_url
 
 from outbox import Outbox
 from outbox.flask_ext.management.failures.database_line import database_line
+from outbox.store.connection.database import Database
+from outbox.store.schema.tables import define
 from tests.support.servers.databases.pgbouncer import PgBouncer
 from tests.support.servers.ports import LOOPBACK, free_port
 from tests.support.shop.shop import Shops
 
 COMMANDS = ("check", "health", "stats")
 SECRET = "s3cret-of-the-shop"
+
+
+def line(engine: sa.Engine, error: BaseException) -> str:
+    return database_line(Database(engine, define(sa.MetaData())), error)
 
 
 @contextmanager
@@ -69,7 +75,7 @@ def test_one_that_takes_connections_and_is_silent(shops: Shops) -> None:
         engine = sa.create_engine(url, connect_args=limits)
         with pytest.raises(sa.exc.OperationalError) as failure:
             engine.connect()
-    told = database_line(engine, failure.value)
+    told = line(engine, failure.value)
     assert told.startswith(f"the database {address(url)} does not answer (")
     assert "may stand still" in told
     assert "start it" not in told
@@ -119,7 +125,7 @@ def test_a_pool_in_statement_mode(shops: Shops) -> None:
 @pytest.mark.databases("sqlite")
 def test_a_password_that_spills_over_into_the_host_is_not_told() -> None:
     engine = sa.create_engine(f"postgresql+psycopg://shop:begin@{SECRET}@127.0.0.1/shop")
-    told = database_line(engine, sa.exc.TimeoutError())
+    told = line(engine, sa.exc.TimeoutError())
     assert told.startswith("the database postgresql://… was not asked")
     assert SECRET not in told
 
@@ -166,4 +172,4 @@ def test_several_hosts_of_which_none_takes_writes(shops: Shops) -> None:
 )
 def test_the_address_of_several_hosts(url: str, told: str) -> None:
     engine = sa.create_engine(f"postgresql+psycopg://{url}")
-    assert database_line(engine, sa.exc.TimeoutError()).startswith(f"the database {told} was not")
+    assert line(engine, sa.exc.TimeoutError()).startswith(f"the database {told} was not")
