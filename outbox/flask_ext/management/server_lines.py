@@ -33,7 +33,10 @@ def server_line(server: ServerStatus) -> str:
         ramp = f", {counted(allowed, 'batch', 'batches')} at once for now" if allowed else ""
         busy = server.connections
         used = f", {counted(busy, 'connection')}" if busy else ""
-        return printable(f"server {name}: {server.state}{ramp}{used}")
+        # A person takes "closed", as a breaker is that lets emails through, for the opposite.
+        is_closed = server.state is BreakerState.CLOSED
+        state = "no fault is known" if is_closed else server.state
+        return printable(f"server {name}: {state}{ramp}{used}")
     alert = "ALERT: " if server.alert else ""
     gone = "" if server.configured else ", is no longer configured"
     since = _second(server.since)

@@ -75,8 +75,8 @@ _NO_COLUMN: frozenset[int | str] = frozenset({"42703", 1054})
 
 NO_TABLES = (
     "the outbox's tables are missing: run your migrations (flask db migrate, then"
-    " flask db upgrade), or metadata.create_all(engine). Where Alembic works without Flask-Migrate,"
-    " its env.py must make the app first, or it does not know these tables"
+    " flask db upgrade), or db.create_all(), or metadata.create_all(engine). Where Alembic works"
+    " without Flask-Migrate, its env.py must make the app first, or it does not know these tables"
 )
 
 OLD_TABLES = (

@@ -84,7 +84,8 @@ def fleet_findings(
     amiss = worker_findings(app, running, runtime, fleet, is_served=is_served)
     amiss += judged_but_for_queues(fleet) if fleet else []
     if not (deaf := unheard(running)):
-        text = f"each of our queues has a worker that listens, of {len(running)}"
+        answered = counted(len(running), "worker", "workers")
+        text = f"each of our queues has a worker that listens; {answered} answered"
         return [ok(text, Code.UNHEARD), *amiss]
     level = error if SENDING.intersection(deaf) else warn
     remedy = f"{_MODULE}; {_RESTART}; otherwise {_REMEDY}, or start a worker with -Q"

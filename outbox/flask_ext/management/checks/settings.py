@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,9 @@ _NO_SENDER = (
     "MAIL_DEFAULT_SENDER is not set, so each message without a sender of its own is refused"
 )
 _UNREAD = "the environment has {}, but app.config does not, and the outbox reads only app.config"
-_NEAR = ("localhost", "::1")
-"""Hosts that nobody can listen on the way to, beside those of 127.0.0.0/8."""
+_NEAR = re.compile(r"localhost|::1|127(\.\d+){3}")
+"""Hosts that nobody can listen on the way to."""
+_CLEAR = "SMTP is not encrypted"
 _LOG_DISABLED = (
     "the logger outbox is disabled, so nobody reads of failed or discarded emails, or alerts: set"
     " disable_existing_loggers to False in the dictionary of logging.config.dictConfig"
@@ -69,9 +71,9 @@ def settings_findings(runtime: Runtime) -> list[Finding]:
     return [*findings, *_quiet(runtime)]
 
 
-def _quiet(runtime: Runtime, *, near: bool = True) -> list[Finding]:
-    """Return the findings that `init_app` does not log; `near` ones are on servers of this host."""
-    findings = [*_server_findings(runtime, near=near), *_unread(runtime)]
+def _quiet(runtime: Runtime) -> list[Finding]:
+    """Return the findings that `init_app` does not log."""
+    findings = [*_server_findings(runtime), *_unread(runtime)]
     if in_memory(runtime.database.engine):
         findings.append(warn(_IN_MEMORY, Code.SQLITE_MEMORY))
     if runtime.sending_is_off():
@@ -91,13 +93,14 @@ def _unread(runtime: Runtime) -> list[Finding]:
     return [warn(text, Code.DOUBTFUL_SETTING)] if unread else []
 
 
-def _server_findings(runtime: Runtime, *, near: bool) -> list[Finding]:
+def _server_findings(runtime: Runtime) -> list[Finding]:
     findings = []
     for server in runtime.servers:
-        if server.security == "none":
-            if not near and (server.host in _NEAR or server.host.startswith("127.")):
-                continue
-            text = f"{server.name}: SMTP is not encrypted (MAIL_USE_TLS, or use_tls)"
+        if server.security == "none" and _NEAR.fullmatch(server.host):
+            text = f"{server.name}: {_CLEAR}, and does not leave this host"
+            findings.append(ok(text, Code.SMTP_IN_CLEAR))
+        elif server.security == "none":
+            text = f"{server.name}: {_CLEAR} (MAIL_USE_TLS, or use_tls)"
             findings.append(warn(text, Code.SMTP_IN_CLEAR))
         elif not server.tls_verify:
             text = f"{server.name}: TLS certificates are not verified"
@@ -148,8 +151,9 @@ def _tell(instance: Any, **_: Any) -> None:
         runtime = runtime_of(instance.app)
     except ConfigurationError:  # another app's worker
         return
-    for finding in (*_quiet(runtime, near=False), *file_findings(runtime)):
-        if finding.code is not Code.REDIRECT:  # its text has an address, and `init_app` has told it
+    for finding in (*_quiet(runtime), *file_findings(runtime)):
+        # A redirection's text has an address, and `init_app` has told it.
+        if finding.level != "ok" and finding.code is not Code.REDIRECT:
             _log.warning("outbox: %s", finding.text)
 
 

@@ -54,6 +54,23 @@ def test_check_names_servers_routes_and_what_is_not_encrypted(shops: Shops) -> N
     assert sum("SMTP is not encrypted" in text for text in texts) == 2
 
 
+@pytest.mark.parametrize(
+    ("host", "level"),
+    [
+        ("localhost", "ok"),
+        ("127.0.0.2", "ok"),
+        ("::1", "ok"),
+        ("mx.example", "warn"),
+        ("127.example", "warn"),
+    ],
+)
+def test_a_server_on_this_host_needs_no_encryption(shops: Shops, host: str, level: str) -> None:
+    findings = parsed(runner(shops.open(MAIL_SERVER=host))("check", "--json", code=1))
+    [found] = [one for one in findings if one["code"] == "smtp-in-clear"]
+    assert found["level"] == level
+    assert "SMTP is not encrypted" in found["text"]
+
+
 def test_check_names_the_settings_that_stand_in_the_environment_alone(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,7 +103,7 @@ def test_check_fails_where_a_server_needs_a_person(shops: Shops) -> None:
 def test_stats_show_how_every_server_stands(shops: Shops) -> None:
     shop = opened(shops)
     run = runner(shop)
-    assert "server own: closed" in run("stats").output
+    assert "server own: no fault is known" in run("stats").output
     halted(shop)
     figures = parsed(run("stats", "--json"))
     own, ses = figures["servers"]
