@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from weakref import WeakSet
 
 import click
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Engine, event
 
 from ..management.checks import long_waits
 from ..management.failures.database_line import address_of
@@ -64,6 +66,36 @@ class _Wait:
     is_cut: bool = False
 
 
+_current: ContextVar[Silence | None] = ContextVar("_current", default=None)
+"""The one that watches this thread. Other threads of the process have connections of their own."""
+
+_listened: WeakSet[Engine] = WeakSet()
+_listening = threading.Lock()
+
+
+def _listen(engine: Engine) -> None:
+    """Have whoever watches a thread see its connections.
+
+    The listeners stay: another thread may be calling them just when they are removed.
+    """
+    with _listening:
+        if engine in _listened:
+            return
+        event.listen(engine, "do_connect", _asked("connect"))
+        event.listen(engine.pool, "checkout", _asked("taken"))
+        event.listen(engine.pool, "checkin", _asked("given_back"))
+        event.listen(engine, "commit", _asked("committed"))
+        _listened.add(engine)
+
+
+def _asked(name: str) -> Callable[..., Any]:
+    def listener(*given: Any) -> Any:
+        silence = _current.get()
+        return None if silence is None else getattr(silence, name)(*given)
+
+    return listener
+
+
 class Silence:
     """Watches the connections of a command, from a thread of its own."""
 
@@ -78,32 +110,21 @@ class Silence:
         self._askers = dict[threading.Thread, tuple[int, int] | None]()  # each with its socket
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Watch within the block."""
-        listeners = self._listeners()
+    def watched(self) -> Iterator[Silence]:
+        """Watch within the block what this thread does."""
+        _listen(self._database.engine)
         watcher = threading.Thread(target=self._watch, daemon=True)
         watcher.start()
-        for one in listeners:
-            event.listen(*one)
+        before = _current.set(self)
         try:
-            yield
+            yield self
         finally:
+            _current.reset(before)
             self._ended.set()
             watcher.join()
             self._end_askers()
-            for one in listeners:
-                event.remove(*one)
 
-    def _listeners(self) -> list[tuple[Any, str, Callable[..., Any]]]:
-        engine = self._database.engine
-        return [
-            (engine, "do_connect", self._connect),
-            (engine.pool, "checkout", self._taken),
-            (engine.pool, "checkin", self._given_back),
-            (engine, "commit", self._committed),
-        ]
-
-    def _connect(self, dialect: Any, _: object, args: Any, options: dict[str, Any]) -> Any:
+    def connect(self, dialect: Any, _: object, args: Any, options: dict[str, Any]) -> Any:
         """Make a connection in SQLAlchemy's place."""
         is_asker = threading.current_thread() in self._askers
         if self.is_bounded or is_asker:
@@ -127,16 +148,16 @@ class Silence:
             return {"connect_timeout": CONNECT, "read_timeout": MOST + _AGAIN}
         return {"connect_timeout": CONNECT}
 
-    def _taken(self, driver: Any, record: object, _: object) -> None:
+    def taken(self, driver: Any, record: object, _: object) -> None:
         if (current := threading.current_thread()) in self._askers:
             self._askers[current] = _socket_of(driver)
         else:
             self._waits[record] = _Wait(driver=driver, way=_socket_of(driver))
 
-    def _given_back(self, _: object, record: object) -> None:
+    def given_back(self, _: object, record: object) -> None:
         self._waits.pop(record, None)
 
-    def _committed(self, connection: Connection) -> None:
+    def committed(self, connection: Connection) -> None:
         driver = connection.connection.dbapi_connection
         for one in list(self._waits.values()):
             if one.driver is driver:
@@ -182,6 +203,7 @@ class Silence:
 
     def _ask(self) -> None:
         """Tell what it waits for, if the database says so: over another connection."""
+        _current.set(self)
         for ask in (long_waits.commits, long_waits.holders):
             if not self._ended.is_set():
                 for line in ask(self._database, 0.0):

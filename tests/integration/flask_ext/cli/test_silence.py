@@ -90,6 +90,44 @@ def test_a_command_that_is_not_given_up_tells_for_what_it_waits(
     assert "outbox: commits wait for a synchronous replica" in found.stderr
 
 
+@pytest.mark.one_database("postgresql")
+def test_connections_of_other_threads_are_none_of_the_commands(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a process that serves requests runs a command, too."""
+    monkeypatch.setattr(silence, "MOST", 0.3)
+    engine = shop.engine
+    with silence.Silence(shop.database).watched() as watched, ThreadPoolExecutor(1) as pool:
+        watched.is_bounded = True
+        other = pool.submit(engine.connect).result(PATIENCE)
+        with engine.connect() as own:
+            wait_until(lambda: watched.gave_up, PATIENCE, "the command's own to be given up")
+            own.invalidate()
+        assert pool.submit(other.exec_driver_sql, "SELECT 1").result(PATIENCE).scalar() == 1
+        other.close()
+
+
+@pytest.mark.one_database("postgresql")
+def test_a_further_command_changes_no_listener_of_the_engine(shop: Shop) -> None:
+    """Another thread may be calling them just then: a list that changes meanwhile is an error."""
+
+    def listeners() -> list[object]:
+        pool, engine = shop.engine.pool.dispatch, shop.engine.dispatch
+        return [
+            *pool.checkout,
+            *pool.checkin,
+            *engine.commit,
+            *shop.engine.dialect.dispatch.do_connect,
+        ]
+
+    with silence.Silence(shop.database).watched():
+        before = listeners()
+    assert listeners() == before
+    shop.engine.dispose()
+    with silence.Silence(shop.database).watched():
+        assert listeners() == before
+
+
 @pytest.fixture
 def frozen(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bool], Shop]]:
     """Freeze a server of its own; its driver is that of the run."""
