@@ -68,6 +68,7 @@ _POSTGRESQL = Backend(
     lacking_privileges=privileges.lacking_privileges,
     elsewhere=postgresql_server.elsewhere,
     session_errors=postgresql_server.session_errors,
+    encoding_warnings=postgresql_server.encoding_warnings,
     read_only_errors=postgresql_server.read_only_errors,
     durability_warnings=postgresql_server.durability_warnings,
     idle_warnings=postgresql_server.idle_warnings,

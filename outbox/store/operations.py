@@ -223,6 +223,7 @@ class Backend:
     session_errors: Callable[[Connection], list[str]] | None = None
     read_only_errors: Callable[[Connection], list[str]] | None = None
     refusals: Callable[[Connection], list[str]] | None = None
+    encoding_warnings: Callable[[Connection], list[str]] | None = None
     is_cut_off: Callable[[Connection], bool] | None = None
     cluster_lines: Callable[[Connection], list[str]] | None = None
     durability_warnings: Callable[[Connection], list[str]] | None = None

@@ -52,6 +52,12 @@ _DATE_STYLE = (
     " to ISO (ALTER ROLE … SET datestyle = ISO, or for the database, or in the engine's options)"
 )
 
+_ENCODINGS = "SELECT current_setting('server_encoding'), current_setting('client_encoding')"
+_ENCODING = (
+    "{}, so an email with any other character cannot be enqueued: have both be UTF8 (ALTER ROLE …"
+    " SET client_encoding; a database gets its encoding when it is made)"
+)
+
 _REPLICA = (
     "plain reads go to a replica, or to a database that is read-only: workers see old figures and"
     " no new emails. Send all of the app's statements to the primary (with Pgpool-II by"
@@ -111,6 +117,14 @@ def session_errors(connection: Connection) -> list[str]:
     style = str(connection.exec_driver_sql("SHOW DateStyle").scalar())
     is_read = connection.dialect.driver != "psycopg" or style.startswith("ISO")
     return [] if is_read else [_DATE_STYLE.format(style=style)]
+
+
+def encoding_warnings(connection: Connection) -> list[str]:
+    """Return a line if not every character can be stored. SQL_ASCII takes each octet as it is."""
+    stored, sent = connection.exec_driver_sql(_ENCODINGS).one()
+    wrong = [] if stored in ("UTF8", "SQL_ASCII") else [f"the database's encoding is {stored}"]
+    wrong += [] if sent == "UTF8" else [f"client_encoding is {sent} in this engine's sessions"]
+    return [_ENCODING.format(" and ".join(wrong))] if wrong else []
 
 
 def durability_warnings(connection: Connection) -> list[str]:

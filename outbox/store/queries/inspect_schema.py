@@ -133,6 +133,12 @@ def session_errors(database: Database) -> list[str]:
     return [] if own is None else database.read(own)
 
 
+def encoding_warnings(database: Database) -> list[str]:
+    """Return a warning if the database, or the way to it, has not every character."""
+    own = backend_of(database.dialect).encoding_warnings
+    return [] if own is None else database.read(own)
+
+
 def read_only_errors(database: Database) -> list[str]:
     """Return a line if a setting makes each transaction read-only, though this is no standby."""
     own = backend_of(database.dialect).read_only_errors

@@ -36,6 +36,7 @@ class Code(StrEnum):
     DURABILITY = "durability"
     IDLE = "idle-transactions"
     SESSION = "session-settings"
+    ENCODING = "encoding"
     READ_ONLY = "read-only"
     TRIAL = "trial-email"
     REPLICA = "replica"

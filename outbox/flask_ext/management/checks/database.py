@@ -19,6 +19,7 @@ from ....store.queries.inspect_schema import (
     cluster_lines,
     durability_warnings,
     elsewhere,
+    encoding_warnings,
     id_warnings,
     idle_warnings,
     inspect_schema,
@@ -150,6 +151,7 @@ def _settings(runtime: Runtime) -> list[Finding]:
     findings = [warn(text, Code.UNTRIED) for text in untried(database.engine)]
     findings += [error(text, Code.AUTOCOMMIT) for text in state_of(runtime.app).autocommit_errors()]
     findings += [warn(_TWO_COMMITS, Code.TWO_COMMITS)] if runtime.settings.allow_two_commits else []
+    findings += [warn(text, Code.ENCODING) for text in encoding_warnings(database)]
     findings += _writes(runtime)
     findings += [ok(text, Code.POOLER) for text in prepared_statements.pooler(database)]
     unsafe = prepared_statements.unsafe(database.engine)

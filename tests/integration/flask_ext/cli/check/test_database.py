@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from uuid import uuid4
 
+import pytest
+import sqlalchemy as sa
+
+from outbox.store.connection.database import Database
+from outbox.store.queries.inspect_schema import encoding_warnings
 from outbox.store.schema.version import VERSION
 from tests.integration.flask_ext.cli.check.test_check import run, with_celery
 from tests.support.shop.shell import Run, parsed, runner
@@ -39,6 +44,37 @@ def test_check_names_what_is_missing_in_the_schema(shop: Shop, run: Run) -> None
     texts = [finding["text"] for finding in parsed(run("check", "--json", code=1))]
     assert any("table outbox_attempt is missing" in text for text in texts)
     assert any("index ix_outbox_email_tag is missing" in text for text in texts)
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.each_driver
+def test_check_tells_of_an_encoding_that_has_not_every_character(shops: Shops) -> None:
+    engine = sa.create_engine(shops.url, connect_args={"client_encoding": "LATIN1"})
+    findings = parsed(runner(shops.open_on(engine))("check", "--json", code=1))
+    [found] = [one for one in findings if one["code"] == "encoding"]
+    assert found["level"] == "warn"
+    assert "client_encoding is LATIN1 in this engine's sessions" in found["text"]
+    assert "encoding" not in {
+        one["code"] for one in parsed(runner(shops.open())("check", "--json", code=1))
+    }
+
+
+@pytest.mark.databases("postgresql")
+def test_the_encoding_of_the_database_counts_too(shop: Shop, database_url: str) -> None:
+    admin = sa.create_engine(database_url, isolation_level="AUTOCOMMIT")
+    name = f"test_{uuid4().hex}"
+    latin = sa.create_engine(sa.make_url(database_url).set(database=name))
+    with admin.connect() as connection:
+        made = f"CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+        connection.exec_driver_sql(made)
+        try:
+            [text] = encoding_warnings(Database(latin, shop.tables))
+        finally:
+            latin.dispose()
+            connection.exec_driver_sql(f"DROP DATABASE {name}")
+    admin.dispose()
+    assert text.startswith("the database's encoding is LATIN1")
+    assert encoding_warnings(shop.database) == []
 
 
 @pytest.mark.databases("mariadb")
