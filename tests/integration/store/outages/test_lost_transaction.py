@@ -52,6 +52,16 @@ class Listener:
         self.told += [ending.email_id for ending in endings]
 
 
+def test_an_error_that_ends_the_transaction_is_told_and_not_that_the_savepoint_is_gone(
+    shop: Shop,
+) -> None:
+    """So does a disk that is full, of which the other error says nothing."""
+    ends = refusing(shop.engine, "outbox_pause", "TRUE", event="INSERT", ends="ROLLBACK")
+    with ends, pytest.raises(IntegrityError, match="illegal step"):
+        shop.outbox.pause("bulk")
+    assert shop.outbox.pause("bulk")
+
+
 @pytest.mark.parametrize("place", [1, 4, MANY - 1])
 def test_a_result_counts_as_written_only_if_it_is(shop: Shop, ids: list[int], place: int) -> None:
     token = shop.started().token
