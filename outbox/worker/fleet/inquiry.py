@@ -42,6 +42,10 @@ class Unreachable(NoAnswer):
     """No connection to the broker can be made, or it stays silent."""
 
 
+class CannotSave(NoAnswer):
+    """A Redis that cannot save its data refuses each command, as it is set by default."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Running:
     """What a running worker says of itself; its command line may differ from the settings."""
@@ -111,6 +115,8 @@ def ask(app: Celery, question: Callable[[Connection], Result]) -> Result:
                 refusal, fault = NoAnswer, "cannot be asked"
                 found.append(question(connection))
         except Exception as error:  # noqa: BLE001  (any broker, any error)
+            if _cannot_save(error):
+                refusal, fault = CannotSave, "takes no task, because it cannot save its data"
             text = f"the broker {broker_name(app)} {fault} ({_kind(app, error)})"
             failed.append(refusal(text))
 
@@ -127,6 +133,15 @@ def ask(app: Celery, question: Callable[[Connection], Result]) -> Result:
     if not found:
         raise Unreachable(f"the broker {broker_name(app)} did not answer within {PATIENCE:.0f} s")
     return found[0]
+
+
+def _cannot_save(error: BaseException | None) -> bool:
+    """Return whether this error, or the one that kombu has put it in the place of, says so."""
+    while error is not None:
+        if str(error).startswith("MISCONF"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _kind(app: Celery, error: Exception) -> str:

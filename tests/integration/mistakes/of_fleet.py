@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from redis import Redis, ResponseError
+
 from outbox import Priority
 from outbox.domain.fleet import BEAT, LIVING, SILENT
 from outbox.store.control import fleet
 from outbox.store.transitions.start import start
 from outbox.worker.beat_mark import note_task
+from tests.support.servers.missing import missing
 from tests.support.shop.fleet import entered, row
 from tests.support.shop.steps.claims import claim_batch
+from tests.support.waiting import wait_until
 
 from .table import Table as Cases
 from .trial import Trial
@@ -104,6 +108,34 @@ def _(trial: Trial) -> None:
         runtime.database.run(
             partial(fleet.renew, database=runtime.database, worker=one, changes={})
         )
+
+
+@mistake(
+    "a Redis that cannot save",
+    check="takes no task, because it cannot save its data (OperationalError)",
+)
+def _(trial: Trial) -> None:
+    trial.app()
+    trial.celery.conf.broker_url = url = trial.broker()
+    with Redis.from_url(url) as client:
+        try:
+            for name, value in _UNSAVED.items():
+                client.config_set(name, value)
+        except ResponseError:  # fakeredis
+            missing("a Redis that has settings", "apt install redis-server")
+        client.bgsave()
+        wait_until(lambda: _is_refused(client), 10.0, "the save to have failed")
+
+
+_UNSAVED = {"dir": "/proc", "save": "3600 1", "stop-writes-on-bgsave-error": "yes"}
+
+
+def _is_refused(client: Redis) -> bool:
+    try:
+        client.ping()
+    except ResponseError:
+        return True
+    return False
 
 
 @mistake(

@@ -12,6 +12,7 @@ from ....store.control import beat
 from ....worker.broker.queues import PURGE_INTERVAL
 from ....worker.fleet.inquiry import (
     SENDING,
+    CannotSave,
     NoAnswer,
     Unreachable,
     broker_name,
@@ -39,6 +40,11 @@ _MUTE = (
 )
 _UNASKED = "worker_enable_remote_control is off, so no worker was asked"
 _NO_BROKER = "start it, or mend broker_url; until then emails wait, and none is lost"
+_UNSAVED = (
+    "its own log says why. Give its folder room and rights, or set stop-writes-on-bgsave-error to"
+    " no: the outbox needs nothing that it saves. Emails wait, and none is lost; Celery's workers"
+    " may have ended, so see that they run again"
+)
 _NO_BEAT = (
     "start one beat (celery -A yourapp beat), or let cron run flask outbox sweep; if beat and a"
     " worker run, their -A names a module that does not create the Flask app, or they use another"
@@ -75,6 +81,8 @@ def fleet_findings(
     unasked = [*(fetching_by_settings(app) if runtime else []), *(judged(fleet) if fleet else [])]
     try:
         running = workers(app)
+    except CannotSave as refusal:
+        return [*lacking, error(f"{refusal}: {_UNSAVED}", Code.BROKER), *unasked]
     except Unreachable as silence:
         return [*lacking, error(f"{silence}: {_NO_BROKER}", Code.BROKER), *unasked]
     except NoAnswer as silence:

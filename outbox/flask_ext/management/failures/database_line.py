@@ -36,6 +36,11 @@ _TOLD = {
         "was not asked, because the engine's pool has no free connection",
         "raise its pool_size, or find who keeps the connections",
     ),
+    Failure.POOLER: (
+        "cannot be reached by the pool before it",
+        "start the database, or mend its host, port or login in the pool's settings; the pool's log"
+        " says why",
+    ),
     Failure.STATEMENT_MODE: (
         "allows no transactions, because the pool before it is in statement mode",
         "set pool_mode = transaction in PgBouncer",

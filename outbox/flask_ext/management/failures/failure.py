@@ -20,6 +20,7 @@ class Failure(Enum):
     NO_FILE = auto()
     FULL = auto()  # it takes no more connections
     POOL = auto()  # the engine's own pool has no free connection
+    POOLER = auto()  # a pool before it has no connection to it
     STATEMENT_MODE = auto()  # a pool before it allows no transaction of several statements
     PRIVILEGE = auto()  # the role lacks one, and no row is at fault
     LOCKED = auto()  # others hold a lock for longer than a statement waits for it
@@ -40,6 +41,12 @@ _BUSY = (
 _FAILURES: tuple[tuple[Failure, frozenset[int | str], str], ...] = (
     (Failure.NO_FILE, frozenset({"SQLITE_CANTOPEN"}), r"unable to open database file"),
     (Failure.STATEMENT_MODE, frozenset(), r"statement pooling"),
+    (
+        Failure.POOLER,
+        frozenset(),
+        r"server login (has been failing|failed)|server_login_retry|query_wait_timeout"
+        r"|pgbouncer cannot connect",
+    ),
     (
         Failure.NO_DATABASE,
         frozenset({"3D000", 1049}),

@@ -122,6 +122,17 @@ def test_a_pool_in_statement_mode(shops: Shops) -> None:
     assert "(ProtocolViolation 08P01): set pool_mode = transaction" in told
 
 
+@pytest.mark.long
+@pytest.mark.databases("postgresql")
+def test_one_that_is_down_behind_a_pool(shops: Shops) -> None:
+    with PgBouncer(free_port(), "transaction", patience=1) as pool:
+        url = make_url(pool.before(shops.url))
+        with app_on(url) as app:
+            told = told_by(app)
+    assert told.startswith(f"the database {address(url)} cannot be reached by the pool before it (")
+    assert "start the database, or mend its host" in told
+
+
 @pytest.mark.databases("sqlite")
 def test_a_password_that_spills_over_into_the_host_is_not_told() -> None:
     engine = sa.create_engine(f"postgresql+psycopg://shop:begin@{SECRET}@127.0.0.1/shop")

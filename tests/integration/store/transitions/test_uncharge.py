@@ -72,6 +72,7 @@ def reviewed(
         needed=needed,
         lifetime=LIFETIME,
         outsider_tells=lambda _: outsider_tells,
+        opened=lambda: None,
     )
 
 

@@ -40,8 +40,9 @@ class RedisServer(Broker):
         assert self.ask(b"FLUSHALL") == b"+OK\r\n"
 
     def empty(self) -> None:
-        self.flushall()
         # A test may have set others. fakeredis has no settings, and refuses the commands.
+        self.ask(b"CONFIG SET stop-writes-on-bgsave-error no")
+        self.flushall()
         self.ask(b"CONFIG SET maxmemory 0")
         self.ask(b"CONFIG SET maxmemory-policy noeviction")
 

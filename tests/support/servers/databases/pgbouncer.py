@@ -26,6 +26,7 @@ admin_users = postgres
 pool_mode = {mode}
 default_pool_size = {connections}
 max_client_conn = 500
+query_wait_timeout = {patience}
 """
 
 
@@ -45,11 +46,14 @@ class PgBouncer(Server):
         mode: Literal["transaction", "session", "statement"],
         *,
         connections: int = 4,
+        patience: int = 120,
     ) -> None:
+        """`patience`: how many seconds a client waits for a connection."""
         self.port = free_port()
         self._target = target
         self.mode = mode
         self._connections = connections
+        self._patience = patience
 
     def prepare(self) -> None:
         users = self.directory / "users.txt"
@@ -61,6 +65,7 @@ class PgBouncer(Server):
             users=users,
             mode=self.mode,
             connections=self._connections,
+            patience=self._patience,
         )
         (self.directory / "pgbouncer.ini").write_text(text)
 
