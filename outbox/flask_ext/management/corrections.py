@@ -23,6 +23,7 @@ from ...store.bounded_waits import SECONDS, bounded_waits, run_bounded
 from ...store.connection.database import Database
 from ...store.connection.list_parts import parts
 from ...store.connection.row_locks import Change, lock_by_id, on_free
+from ...store.control import counter
 from ...store.jobs.changes import Changed, as_shown, change_of
 from ...store.jobs.needing import needing_person
 from ...store.queries import reports
@@ -77,6 +78,8 @@ def _unless_copied(work: Change[Changed], seen: int | None) -> Change[Changed]:
         return work
 
     def change(connection: Connection, database: Database, ids: list[int]) -> Changed:
+        if ids:  # Who sends it again at the same moment does not lock the email, but this mark.
+            counter.put(connection, database, counter.COPIED, ids[0])
         copied = {one for one in ids if was_sent_again(connection, database, one, seen)}
         done = work(connection, database, [one for one in ids if one not in copied])
         return done._replace(sent_again=copied)

@@ -35,8 +35,9 @@ HEALTH = "health"
 in seconds since 1970."""
 
 COPIED = "copied"
-"""Counts nothing: its value is the id of an email that was sent again. Whoever looks first whether
-somebody did so already locks this row, so that there is one at a time."""
+"""Counts nothing: its value is the id of an email that was sent again, or retried from its page.
+Whoever looks first whether somebody did so already locks this row, so that there is one at a
+time."""
 
 STARTED = "started"
 """Counts nothing: its value is the id before which a job's dry run has counted. Whoever starts what
