@@ -90,7 +90,7 @@ def _close_anothers(app: Flask, **_: object) -> None:
     if g.get(_PUSHED):  # the context itself has been pushed before
         return
     g.setdefault(_PUSHED, True)
-    source = app.extensions["outbox"].source
+    source = _source_of(app)
     sessions = getattr(getattr(source, "registry", None), "registry", None)
     if not isinstance(sessions, dict):
         return
@@ -98,6 +98,11 @@ def _close_anothers(app: Flask, **_: object) -> None:
     found = sessions.get(id(context))
     if found is not None and any(kind in found.info for kind in KINDS):
         source.remove()  # which tells that they were discarded
+
+
+def _source_of(app: Flask) -> Any:
+    """Return where the app's sessions come from; None where it has taken its outbox out again."""
+    return getattr(app.extensions.get("outbox"), "source", None)
 
 
 def _look(app: Flask, **_: object) -> None:
@@ -125,7 +130,7 @@ def _is_outlived() -> bool:
 
 
 def _tell_of_left(app: Flask, text: str) -> None:
-    source = app.extensions["outbox"].source
+    source = _source_of(app)
     if not isinstance(source, scoped_session) or not source.registry.has():
         return
     if emails := left_open(source()):
