@@ -55,6 +55,7 @@ def test_check_tells_of_an_autocommit_engine(shops: Shops) -> None:
     assert not told(shops.open_on(sa.create_engine(shops.url)))
 
 
+@pytest.mark.long
 def test_check_tells_of_the_engine_of_the_sessions(shop: Shop) -> None:
     """The outbox's own engine is well, and the app's sessions use a copy of it."""
     app, metadata = Flask("shop"), sa.MetaData()
@@ -86,6 +87,7 @@ def test_a_connection_that_was_put_in_autocommit_is_refused(shop: Shop) -> None:
     refuses(shop, session)
 
 
+@pytest.mark.long
 def test_an_engine_whose_driver_commits_by_itself_is_refused(shops: Shops) -> None:
     dialect = sa.make_url(shops.url).get_backend_name()
     for arguments in DRIVERS[dialect]:

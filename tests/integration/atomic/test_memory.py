@@ -150,6 +150,7 @@ def test_what_was_committed_is_drained_by_whom_the_session_belongs_to(
     assert len(catcher.emails) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pool", [SingletonThreadPool, StaticPool])
 def test_a_session_that_has_only_read_writes_a_transaction_afterwards(
     shops: Shops, catcher: Catcher, pool: type[sa.Pool]

@@ -89,6 +89,7 @@ def goes_all_the_way(app: Flask, outbox: Outbox, engine: sa.Engine, catcher: Cat
     runtime.disconnect()
 
 
+@pytest.mark.long
 def test_tables_in_a_schema_with_any_name_are_found_by_every_statement(
     elsewhere_schema: tuple[sa.Engine, str], catcher: Catcher
 ) -> None:

@@ -37,6 +37,7 @@ SEEN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("servers", [Servers.ONE, Servers.BOTH], ids=str)
 @pytest.mark.parametrize("seen", SEEN)
@@ -218,6 +219,7 @@ def test_what_an_old_connection_was_not_offered_is_asked_for_anew(shops: Shops) 
         assert made.waits("bad")[0] <= LATEST
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("hurry", ["urgent", "expiring"])
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "among others"])

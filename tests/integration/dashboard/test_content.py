@@ -17,6 +17,7 @@ from tests.support.shop.shop import addresses, message, newsletter
 pytestmark = pytest.mark.one_database("sqlite")
 
 
+@pytest.mark.long
 def test_the_content_is_shown_part_by_part(desk: Desk) -> None:
     email_id = desk.enqueue(whole())
     page = desk.get(f"/messages/{email_id}").text

@@ -140,6 +140,7 @@ def test_each_recipient_is_shown_with_its_reply(desk: Desk) -> None:
     assert page.count("@x.example</td>") == 2
 
 
+@pytest.mark.long
 def test_all_that_strangers_wrote_is_escaped(desk: Desk) -> None:
     email_id = desk.enqueue(whole(), tag=f"tag {HOSTILE}", key=f"key {HOSTILE}")
     made = desk.shop.sending(email_id)

@@ -71,6 +71,7 @@ def test_many_messages_are_told_by_a_sample(desk: Desk, monkeypatch: pytest.Monk
     assert "are not counted" in page
 
 
+@pytest.mark.long
 @pytest.mark.each_database
 def test_what_failed_before_many_others_is_told_by_the_sample(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
@@ -112,6 +113,7 @@ def test_the_rest_is_stopped_by_one_click(desk: Desk) -> None:
     assert "Nothing of it was left to stop." in again
 
 
+@pytest.mark.long
 def test_a_request_stops_a_bounded_part_and_its_page_goes_on(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

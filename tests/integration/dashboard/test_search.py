@@ -27,6 +27,7 @@ def ids(page: str) -> list[int]:
     return [int(found) for found in re.findall(r'<li><a href="/outbox/messages/(\d+)"', page)]
 
 
+@pytest.mark.long
 def test_one_field_finds_by_address_message_id_subject_and_number(desk: Desk) -> None:
     other = desk.enqueue(message("b@customers.example", subject="Your invoice"))
     wanted = desk.enqueue(message("Ada@customers.example", subject="Order 7"))

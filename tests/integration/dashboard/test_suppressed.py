@@ -28,6 +28,7 @@ def test_the_list_tells_that_a_person_was_erased(desk: Desk) -> None:
 ADDRESS = "a@customers.example"
 
 
+@pytest.mark.long
 def test_no_url_names_an_address_that_is_added_or_removed(desk: Desk) -> None:
     """Web servers log the URLs. The page that follows names it all the same."""
     message_page = f"/messages/{desk.enqueue(message())}"

@@ -257,6 +257,7 @@ def ask(found: Members, client: FlaskClient, mail: Mail) -> int:
     return client.post(path, json=mail.form).status_code
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("door", [outbox_alone, flask_mailman_after], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("name", MAILS)

@@ -56,6 +56,7 @@ def test_an_app_that_names_no_instance_sends_and_notes_one(
     assert not caplog.records
 
 
+@pytest.mark.long
 def test_an_app_of_another_name_claims_sends_and_purges_nothing(
     shops: Shops, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -85,6 +86,7 @@ def test_an_app_of_another_name_claims_sends_and_purges_nothing(
     assert "error  nothing is sent" in runner(copy)("check", code=1).output
 
 
+@pytest.mark.long
 def test_a_process_asks_once_a_minute_and_not_for_each_sweep(sending: Shop) -> None:
     drain(sending.runtime)
     with asked(sending) as statements:
@@ -127,6 +129,7 @@ def test_a_living_instance_is_noted_by_the_minute(sending: Shop) -> None:
         assert (noted(sending).seen_at == first.seen_at) is same
 
 
+@pytest.mark.long
 def test_a_restore_by_another_host_stops_a_running_process_with_its_next_sweep(
     shops: Shops, catcher: Catcher
 ) -> None:

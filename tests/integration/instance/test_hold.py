@@ -35,6 +35,7 @@ pytestmark = pytest.mark.each_database
 ALL: dict[str, Any] = {"tag": None, "priority": None, "scheduled": False, "everything": True}
 
 
+@pytest.mark.long
 def test_what_was_due_claimed_sending_or_scheduled_is_held_and_new_emails_go(
     sending: Shop, catcher: Catcher
 ) -> None:
@@ -274,6 +275,7 @@ def test_a_claim_reads_no_held_email(shops: Shops, catcher: Catcher) -> None:
     assert drain(shop.runtime) == 1
 
 
+@pytest.mark.long
 def test_where_nothing_waited_nobody_is_told_of_held_emails(shop: Shop) -> None:
     shop.outbox.restored()
     assert shop.outbox.health().warnings == ()

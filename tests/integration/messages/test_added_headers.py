@@ -67,6 +67,7 @@ def test_a_message_of_flask_mail_has_them_too(sending: Shop, catcher: Catcher) -
     assert found["List-Unsubscribe"] is found["List-Unsubscribe-Post"] is None
 
 
+@pytest.mark.long
 def test_each_reader_of_a_newsletter_has_a_url_of_their_own(
     sending: Shop, catcher: Catcher
 ) -> None:

@@ -213,6 +213,7 @@ def test_beside_an_international_address_a_name_is_read_as_a_name(
     assert arrived["X-Long"].split() == ["word"] * 40
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_the_inbox_shows_the_source_of_what_no_parser_can_read(
     database_url: str, tmp_path: Path

@@ -29,6 +29,7 @@ def _moments(shop: Shop) -> set[datetime]:
     return {moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment for moment in found}
 
 
+@pytest.mark.long
 @pytest.mark.each_database
 def test_all_that_happens_while_it_stands_still_happens_at_one_moment(
     shop: Shop, tester: OutboxTester

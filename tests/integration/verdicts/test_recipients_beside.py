@@ -164,6 +164,7 @@ def test_where_all_are_refused_alike_nobody_is_failed_though_the_server_hangs_up
     assert smtp.copies == Counter(address for three in to for address in three)
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @PIPELINING
 @pytest.mark.parametrize("batch", [100, 2], ids=["in one batch", "in several"])

@@ -22,6 +22,7 @@ def states(shop: Shop) -> set[tuple[str, int, int]]:
     return {(row.status, row.attempts, row.crashes) for row in shop.rows(shop.tables.email)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "reply",
     [

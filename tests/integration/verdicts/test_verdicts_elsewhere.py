@@ -103,6 +103,7 @@ def quick(played: Played) -> Any:
     return pytest.param(played, id=played.id, marks=() if is_first else pytest.mark.long)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("played", [quick(played) for played in BY_SMTP_SINK])
 def test_smtp_sink_plays_the_row_to_two_emails_and_then_takes_what_is_left(
     played: Played, shops: Shops

@@ -170,6 +170,7 @@ def test_a_job_whose_steps_take_too_long_goes_on_in_smaller_ones(
     assert (now(shop, job).state, now(shop, job).changed) == (JobState.DONE, 5)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_job_whose_least_steps_take_too_long_is_stopped_and_the_others_go_on(
     shop: Shop,

@@ -64,6 +64,7 @@ def test_after_the_refusal_the_session_goes_on(shop: Shop) -> None:
     assert shop.count(shop.tables.email) == 3
 
 
+@pytest.mark.long
 def test_an_iterable_may_write_and_set_savepoints_of_its_own(shop: Shop) -> None:
     with shop.session() as session:
 

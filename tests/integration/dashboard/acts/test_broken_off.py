@@ -95,6 +95,7 @@ def test_a_stop_that_fails_within_a_part_tells_what_that_part_has_done(desk: Des
     assert waiting(desk) == 0
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_stop_whose_connection_is_lost_tells_what_it_has_done(desk: Desk) -> None:
     send(desk.shop, "news", 9)
@@ -196,6 +197,7 @@ def test_no_name_and_tag_share_a_text_with_another_name_and_tag(desk: Desk) -> N
     assert told not in desk.get(f"/newsletters/tag?tag=x%20stop%20y&so_far={text}").text
 
 
+@pytest.mark.long
 def test_another_login_midway_does_not_deny_what_is_done(desk: Desk) -> None:
     """The page goes on by itself, and the browser is another person's by then."""
     send(desk.shop, "news", 9)

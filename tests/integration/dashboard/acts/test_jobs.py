@@ -185,6 +185,7 @@ def test_what_comes_back_after_the_dry_run_is_not_withdrawn_unseen(desk: Desk) -
     assert desk.shop.outbox.jobs() == ()
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.each_database
 @pytest.mark.parametrize("filters", [{"tag": "a"}, PENDING | {"since": "2026-01-01"}])
@@ -273,6 +274,7 @@ def test_a_wrong_order_is_told_and_no_job_is_missing_quietly(desk: Desk) -> None
     assert "No job yet" in desk.get("/jobs").text
 
 
+@pytest.mark.long
 def test_strangers_words_are_escaped(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     written(desk.shop, 1, tag=HOSTILE)
     desk.who = HOSTILE

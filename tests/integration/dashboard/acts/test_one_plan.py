@@ -22,6 +22,7 @@ PATIENCE = 60.0
 WITHDRAWN: dict[str, Any] = {"action": "cancel", "recipient": "r00000@readers.example"}
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("filters", [FAILED, WITHDRAWN], ids=["retry", "cancel"])
@@ -84,6 +85,7 @@ def test_another_person_starts_a_job_of_their_own(desk: Desk) -> None:
     assert [one.who for one in desk.shop.outbox.jobs()] == ["eve", "ada"]
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("status", [Status.FAILED, Status.PENDING])
 def test_a_plan_that_fits_nothing_any_more_starts_no_job_and_says_so(

@@ -58,6 +58,7 @@ def ended_anew(
     desk.who = "bob"
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize(("shown", "newer"), ENDS)
 def test_a_stale_page_retries_no_message_that_was_retried_since(
@@ -86,6 +87,7 @@ def test_so_it_is_where_no_act_on_the_message_alone_is_in_the_audit(
     assert desk.shop.status(number(path)) is Status.FAILED
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_a_stale_page_settles_no_doubt_that_came_since(desk: Desk, verdict: Status) -> None:
@@ -102,6 +104,7 @@ def test_a_stale_page_settles_no_doubt_that_came_since(desk: Desk, verdict: Stat
     assert desk.shop.status(number(path)) is verdict
 
 
+@pytest.mark.long
 def test_what_waits_again_or_was_settled_is_told_by_its_status(desk: Desk) -> None:
     path, page = stale(desk, Status.UNKNOWN)
     by_ada(desk, path)
@@ -125,6 +128,7 @@ def by_a_new_message(desk: Desk, path: str) -> None:
     desk.who = "bob"
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("shown", [Status.FAILED, Status.UNKNOWN])
 def test_a_stale_page_retries_no_message_that_was_sent_again_since(
@@ -139,6 +143,7 @@ def test_a_stale_page_retries_no_message_that_was_sent_again_since(
     assert "Done." in press(desk, "bob", path, f"{path}/retry")
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("retried", [by_ada, by_the_app])
 @pytest.mark.parametrize("is_over", [True, False])

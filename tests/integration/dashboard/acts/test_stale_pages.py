@@ -176,6 +176,7 @@ def test_who_was_faster_is_told_so_though_another_act_came_since(desk: Desk, act
     assert text_of(desk.client.get(done.headers["Location"]).text).startswith("Done.")
 
 
+@pytest.mark.long
 def test_a_stale_page_removes_no_address_that_was_suppressed_anew(desk: Desk) -> None:
     add, remove, address = "/suppressed/add", "/suppressed/remove", "a@x.example"
     new = {"csrf_token": desk.token("/suppressed"), "new": address, "reason": "asked for samples"}

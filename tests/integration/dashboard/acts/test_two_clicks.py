@@ -41,6 +41,7 @@ def test_two_clicks_on_stop_tell_what_both_have_stopped(desk: Desk) -> None:
     assert "11 messages are cancelled." in text_of(go_on(desk, STOP, page))
 
 
+@pytest.mark.long
 def test_the_back_button_and_go_on_once_more_tell_all(desk: Desk) -> None:
     send(desk.shop, "news", 11)
     page = click(desk, STOP, form_at(desk.get(NEWS).text, STOP))
@@ -48,6 +49,7 @@ def test_the_back_button_and_go_on_once_more_tell_all(desk: Desk) -> None:
     assert "11 messages are cancelled." in text_of(go_on(desk, STOP, page))
 
 
+@pytest.mark.long
 def test_two_clicks_on_release_tell_what_both_have_released(desk: Desk) -> None:
     held(desk)
     form = form_at(desk.get("/held").text, RELEASE) | ALL
@@ -56,6 +58,7 @@ def test_two_clicks_on_release_tell_what_both_have_released(desk: Desk) -> None:
     assert "9 messages are released." in text_of(go_on(desk, RELEASE, click(desk, RELEASE, form)))
 
 
+@pytest.mark.long
 def test_only_what_the_same_person_did_of_the_same_act_since_the_page_counts(desk: Desk) -> None:
     send(desk.shop, "news", 3)
     desk.post(STOP, NEWS, tag="news")

@@ -60,6 +60,7 @@ def test_that_the_outbox_is_unhealthy_is_told_once_and_once_more_when_it_is_kept
     assert [late.outbox.watch() is None for _ in range(2)] == [False, True]
 
 
+@pytest.mark.long
 def test_that_the_outbox_is_healthy_again_is_told_once_and_later(late: Shop) -> None:
     late.outbox.watch()
     late.outbox.cancel_now(1)

@@ -112,6 +112,7 @@ def test_show_tells_all_of_one_email_and_exits_1_where_there_is_none(shop: Shop,
     assert "no email 99" in run("show", 99, code=1).output
 
 
+@pytest.mark.long
 def test_drain_sends_until_nothing_is_due(shops: Shops, catcher: Catcher) -> None:
     shop = shops.open(MAIL_PORT=catcher.port)
     run = runner(shop)

@@ -60,6 +60,7 @@ def replicated() -> Iterator[Primary]:
         yield found
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize("command", ["pause", "suppress"])
 def test_a_commit_that_waits_for_a_replica_is_given_up(replicated: Primary, command: str) -> None:

@@ -25,6 +25,7 @@ def frame_of(page: TestResponse) -> str:
     return unescape(found[1])
 
 
+@pytest.mark.long
 def test_the_page_shows_the_message_as_it_would_be_enqueued(site: Site) -> None:
     page = site.show(order_confirmation)
     assert page.status_code == 200

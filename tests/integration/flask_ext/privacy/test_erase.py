@@ -74,6 +74,7 @@ def test_a_run_with_keys_goes_on_although_one_of_its_readers_was_erased(shop: Sh
         assert not shop.outbox.enqueue(message(ADA), key="news-A", session=session).created
 
 
+@pytest.mark.long
 def test_a_failed_email_of_an_erased_person_cannot_be_retried(shop: Shop, catcher: Catcher) -> None:
     catcher.reply_to_recipient = lambda _: "550 5.1.1 nobody is known here"
     mine = write(shop, ADA)
@@ -89,6 +90,7 @@ def test_a_failed_email_of_an_erased_person_cannot_be_retried(shop: Shop, catche
     assert set(done.redacted) == failed - {theirs}
 
 
+@pytest.mark.long
 def test_an_email_whose_body_went_before_is_erased_and_the_empty_content_stays(
     shop: Shop, catcher: Catcher
 ) -> None:
@@ -146,6 +148,7 @@ def test_others_get_what_they_wait_for_and_the_erased_person_gets_nothing(
     assert traces(shop, ADA, SAID) == set()
 
 
+@pytest.mark.long
 def test_a_later_import_does_not_mail_an_erased_person_until_readmitted(
     shop: Shop, catcher: Catcher
 ) -> None:

@@ -78,6 +78,7 @@ def test_it_keeps_its_row_and_loses_the_address_and_what_it_says(shop: Shop) -> 
     assert all(shop.email_row(email_id).finished_at for email_id in ids)
 
 
+@pytest.mark.long
 def test_a_newsletter_with_keys_that_comes_again_does_not_bring_the_person_back(
     shop: Shop, catcher: Catcher
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_newsletter_with_keys_that_comes_again_does_not_bring_the_person_back(
     assert shop.outbox.list(recipient=BOB).emails[0].key == f"news-{BOB}"
 
 
+@pytest.mark.long
 def test_nobody_else_is_erased(shop: Shop, catcher: Catcher) -> None:
     shop.outbox.suppress(BOB)
     listed = write(shop, BOB, key="for Bob")

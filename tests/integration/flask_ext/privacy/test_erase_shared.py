@@ -58,6 +58,7 @@ def test_finished_emails_of_one_content_are_erased_in_one_call(shop: Shop, scan:
     assert traces(shop, ADA, SAID) == set()
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("scan", [False, True], ids=["by the lookup", "by a scan"])
 def test_so_are_those_that_were_not_sent_yet(shop: Shop, scan: bool) -> None:
@@ -136,6 +137,7 @@ def test_a_content_emptied_since_a_strict_snapshot_loses_no_order_unseen(
     assert shop.statuses() == [Status.SENT, Status.PENDING]
 
 
+@pytest.mark.long
 def test_emails_to_the_same_two_people_lose_their_content_with_the_last(shop: Shop) -> None:
     for _ in range(2):
         with shop.session() as session:

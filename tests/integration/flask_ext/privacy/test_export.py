@@ -159,6 +159,7 @@ def test_the_command_prints_a_line_of_json_for_each(shop: Shop) -> None:
     assert "ADDRESS" in runner(shop)("export", "nobody", code=2).output
 
 
+@pytest.mark.long
 def test_what_was_erased_is_not_exported(shop: Shop) -> None:
     drain(shop.runtime)
     shop.outbox.erase(ADA)

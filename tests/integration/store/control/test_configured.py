@@ -48,6 +48,7 @@ def test_purging_by_hand_forgets_it_too(shop: Shop) -> None:
     assert halted(shop) == {"new"}
 
 
+@pytest.mark.long
 def test_another_host_that_has_it_configured_keeps_it(shops: Shops, shop: Shop) -> None:
     other = shops.open(OUTBOX_SERVERS=[OLD])
     for _ in range(3):

@@ -107,6 +107,7 @@ def at_once(shop: Shop, work: Callable[[Database, int], float], threads: int = 6
         return list(pool.map(one, range(threads)))
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("known", [False, True])
 def test_of_many_who_take_the_last_permit_at_once_one_gets_it(shop: Shop, known: bool) -> None:

@@ -108,6 +108,7 @@ def test_another_email_that_it_has_just_enqueued_with_the_key_is_a_conflict(shop
             new.outbox.enqueue(message(text="Another text."), session=session, key="order-1")
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("redact", ["when sent", None])
 def test_so_it_does_where_the_body_is_gone(

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.each_database
 MEBI = 1024 * 1024
 
 
+@pytest.mark.long
 @pytest.mark.each_driver
 def test_a_newsletter_stores_its_content_once(shop: Shop) -> None:
     with shop.session() as session:
@@ -177,6 +178,7 @@ def test_a_key_that_another_content_has_is_a_conflict_and_stores_nothing(shop: S
     assert shop.count(shop.orders) == 1
 
 
+@pytest.mark.long
 def test_keyed_messages_run_again_add_none(shop: Shop) -> None:
     def run() -> int:
         with shop.session() as session:
@@ -228,6 +230,7 @@ def test_a_key_without_its_id_is_refused_and_an_address_may_have_that_word(
     assert run(7) == shop.count(shop.tables.email) == 2
 
 
+@pytest.mark.long
 def test_two_runs_with_the_same_keys_in_other_orders_never_deadlock(shop: Shop) -> None:
     def run(readers: list[str]) -> int:
         with shop.session() as session:

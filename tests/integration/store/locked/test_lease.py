@@ -140,6 +140,7 @@ def test_a_lease_that_was_locked_is_asked_for_patiently_again(shop: Shop, use: s
     assert shop.database.avoided == {}
 
 
+@pytest.mark.long
 def test_a_batch_whose_lease_is_locked_takes_no_connection_of_a_capped_server(shop: Shop) -> None:
     shop.enqueue()
     token, caps = shop.started().token, {"a": 1}

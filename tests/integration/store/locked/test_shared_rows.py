@@ -156,6 +156,7 @@ def test_of_a_rate_that_is_locked_no_permit_is_to_be_had(shop: Shop) -> None:
     assert take(shop.database, both) > 0.0
 
 
+@pytest.mark.long
 def test_a_host_that_vanished_while_it_counted_keeps_no_lease_from_its_rescue(shop: Shop) -> None:
     """It holds the counters, and the mark of an email that is with lost workers again and again."""
     email = shop.enqueue()

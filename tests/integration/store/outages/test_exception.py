@@ -66,6 +66,7 @@ def test_what_was_sent_is_recorded_and_the_rest_of_the_batch_goes_back_at_once(
     assert len(catcher.emails) == 3
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("error", FAULTS)
 def test_an_email_that_makes_each_try_fail_stops_no_other_and_ends(

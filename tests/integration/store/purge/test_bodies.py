@@ -50,6 +50,7 @@ def send(shop: Shop, *ids: int) -> None:
     shop.database.run(lambda c: give_back(c, shop.database, made.token))
 
 
+@pytest.mark.long
 @pytest.mark.each_driver
 def test_the_body_goes_first_and_the_record_later(shop: Shop) -> None:
     email_id = finished(shop, "a@x.example", "b@x.example", key="order-1")

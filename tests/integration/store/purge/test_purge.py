@@ -97,6 +97,7 @@ def test_a_purged_email_frees_its_key(shop: Shop) -> None:
     assert again.id != first
 
 
+@pytest.mark.long
 def test_purge_works_in_chunks_until_nothing_is_left(shop: Shop) -> None:
     with shop.session() as session:
         shop.outbox.enqueue_many(newsletter(), addresses(1100), session=session, tag="news")

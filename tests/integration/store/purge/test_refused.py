@@ -74,6 +74,7 @@ def test_a_key_that_is_checked_at_the_commit_only_keeps_no_other_email(old: Shop
     assert left(old) == stragglers(old) == [kept]
 
 
+@pytest.mark.long
 def test_it_is_tried_again_a_day_later_and_not_by_each_purge(
     old: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:

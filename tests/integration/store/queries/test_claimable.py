@@ -60,6 +60,7 @@ def open_two(shops: Shops) -> Shop:
     )
 
 
+@pytest.mark.long
 def test_nobody_gives_way_to_email_whose_server_is_full(shops: Shops) -> None:
     shop = open_two(shops)
     shop.enqueue("u@x.example", tag="narrow", priority=Priority.URGENT)

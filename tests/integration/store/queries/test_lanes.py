@@ -176,6 +176,7 @@ def test_emails_in_a_lane_that_the_settings_no_longer_name_go_out(shop: Shop, la
     assert (made.lane, shop.status(email.id)) == (lane, Status.CLAIMED)
 
 
+@pytest.mark.long
 def test_many_lanes_that_nobody_names_are_all_found(shops: Shops) -> None:
     shop = shops.open(OUTBOX_SLOTS=20)
     table = shop.tables.email
@@ -217,6 +218,7 @@ def test_a_sweep_claims_all_its_batches_in_one_transaction(shop: Shop) -> None:
     assert shop.count(shop.tables.lease) == 4
 
 
+@pytest.mark.long
 def test_an_urgent_email_is_claimed_next_while_bulk_takes_every_slot_it_may(shop: Shop) -> None:
     bulk(shop, 3000)
     assert {made.priority for made in swept(shop)} == {Priority.BULK}

@@ -85,6 +85,7 @@ def wanted(shop: Shop) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
 def test_filters_are_combined_freely(shop: Shop, number: int) -> None:
@@ -96,6 +97,7 @@ def test_filters_are_combined_freely(shop: Shop, number: int) -> None:
         assert listed(shop, **chosen) == sorted(both, reverse=True), names
 
 
+@pytest.mark.long
 def test_without_a_filter_all_are_listed_page_by_page(shop: Shop) -> None:
     written(shop)
     ids = [row.id for row in shop.rows(shop.tables.email)]
@@ -112,6 +114,7 @@ def test_each_list_goes_on_where_a_page_has_ended(shop: Shop, name: str) -> None
         assert listed(shop, limit, **{name: filters[name]}) == sorted(ids[name], reverse=True), name
 
 
+@pytest.mark.long
 def test_a_page_looks_at_a_bounded_number_of_emails(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def words(group: Problem) -> dict[str, Any]:
     return {"status": group.status, "domain": group.domain, "reply": reply, **named}
 
 
+@pytest.mark.long
 def test_each_group_lists_just_its_own_emails(shop: Shop) -> None:
     mine = [refused(shop, to, FULL) for to in ("a@one.example", "B@ONE.example")]
     others = [

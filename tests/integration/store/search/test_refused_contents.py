@@ -60,6 +60,7 @@ def test_many_that_failed_for_their_contents_are_told_everywhere(shop: Shop) -> 
     assert line in {one["text"] for one in parsed(checked) if one["code"] == "refused-contents"}
 
 
+@pytest.mark.long
 def test_the_commands_that_are_told_find_and_retry_these_emails(shop: Shop) -> None:
     refuse(shop, NEEDED)
     refuse(shop, 1, phase=Phase.RCPT)

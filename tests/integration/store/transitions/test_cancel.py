@@ -96,6 +96,7 @@ def test_exactly_one_of_id_key_and_tag_is_asked_for(shop: Shop, which: dict[str,
         shop.database.run(lambda c: withdraw(c, shop.database, **which))  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_thousands_of_emails_are_withdrawn_at_once(shop: Shop) -> None:
     with shop.session() as session:
         shop.outbox.enqueue_many(newsletter(), addresses(2100), session=session, tag="news")

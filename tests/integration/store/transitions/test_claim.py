@@ -116,6 +116,7 @@ def test_pausing_one_priority_lets_the_others_go(shop: Shop) -> None:
     assert claimed(shop) == [urgent.id]
 
 
+@pytest.mark.long
 def test_many_who_claim_at_once_claim_every_email_and_none_twice(shop: Shop) -> None:
     threads, emails = 6, 300
     with shop.session() as session:

@@ -49,6 +49,7 @@ def test_the_bytes_that_arrive_are_the_bytes_that_are_stored(
     assert len(caught.content) == row.size
 
 
+@pytest.mark.long
 def test_a_newsletter_arrives_with_each_readers_own_to(sending: Shop, catcher: Catcher) -> None:
     with sending.session() as session:
         readers: list[Recipient] = [("Ada", "ada@x.example"), *addresses(450)]
@@ -92,6 +93,7 @@ def test_a_damaged_content_fails_alone_and_the_rest_goes_on(
     assert "damaged" in replies[emails[1].id]
 
 
+@pytest.mark.long
 def test_an_outage_charges_nobody_opens_the_breaker_and_loses_nothing(
     sending: Shop, catcher: Catcher
 ) -> None:
@@ -132,6 +134,7 @@ def test_an_outage_that_goes_on_is_probed_and_no_email_is_touched(
     assert {row.attempts for row in sending.rows(sending.tables.email)} == {0}
 
 
+@pytest.mark.long
 def test_a_server_that_goes_away_in_the_middle_charges_nobody(
     sending: Shop, catcher: Catcher
 ) -> None:

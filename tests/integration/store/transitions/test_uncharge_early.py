@@ -109,6 +109,7 @@ def test_who_was_refused_in_a_part_of_an_email_whose_rest_waits_is_written_to_ag
     assert charged(shop) == [("pending", 0)] * 2
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_up_on_each_email_that_it_refuses_is_found_out(shop: Shop) -> None:
     for number in range(3):
         assert not reviewed(shop, 3)

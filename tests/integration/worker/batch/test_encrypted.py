@@ -116,6 +116,7 @@ def test_what_was_changed_or_exchanged_is_not_sent_and_stops_no_other_email(
     assert {"damaged" in replies[row.id] for row in rows[spoilt]} == {True}
 
 
+@pytest.mark.long
 def test_without_its_key_an_email_waits_uncharged_and_leaves_once_the_key_is_there(
     shops: Shops, catcher: Catcher, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -155,6 +156,7 @@ def test_without_its_key_an_email_ends_failed_when_its_lifetime_is_over(
     assert not catcher.emails
 
 
+@pytest.mark.long
 def test_health_names_a_key_that_waiting_emails_need(encrypted: Shop, shops: Shops) -> None:
     write(encrypted)
     assert encrypted.outbox.health(ask=False).problems == ()

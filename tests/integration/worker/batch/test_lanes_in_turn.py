@@ -21,6 +21,7 @@ pytestmark = pytest.mark.each_database
 BATCH = 10
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("is_capped", [False, True], ids=["one slot", "a cap of one"])
 def test_an_old_backlog_that_waits_for_its_rate_leaves_other_lanes_their_turn(

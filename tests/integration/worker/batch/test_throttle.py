@@ -238,6 +238,7 @@ def test_an_email_withdrawn_meanwhile_is_not_brought_back_by_its_lane(shops: Sho
     assert shop.status(email.id) is Status.CANCELLED
 
 
+@pytest.mark.long
 def test_workers_together_keep_to_the_rate(shops: Shops) -> None:
     """Four take windows as fast as they get them, and get all that the rate allows."""
     shop = shops.open(OUTBOX_RATE="50/s")

@@ -82,6 +82,7 @@ def test_an_email_that_expires_while_its_window_is_open_is_not_sent(
     assert len(catcher.emails) == 1
 
 
+@pytest.mark.long
 def test_what_waits_behind_a_server_that_hangs_is_given_back_and_goes_with_another_batch(
     shops: Shops, catcher: Catcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ def eager(shop: Shop) -> Shop:
     return shop
 
 
+@pytest.mark.long
 def test_what_is_committed_is_sent_without_a_broker(shops: Shops, catcher: Catcher) -> None:
     shop = eager(shops.open(MAIL_PORT=catcher.port, OUTBOX_BATCH=5, OUTBOX_WINDOW=5))
     readers = addresses(EMAILS)

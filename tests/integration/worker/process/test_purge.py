@@ -66,6 +66,7 @@ def test_a_purge_ends_when_the_worker_is_to_stop(
     assert purge_briefly(old.runtime) == Removed(emails=1)
 
 
+@pytest.mark.long
 def test_of_two_tasks_at_once_one_has_nothing_to_do(old: Shop) -> None:
     with closing(purge(old.database, Retention.of_all(DAY))) as chunks:
         next(chunks)

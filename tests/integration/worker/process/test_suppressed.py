@@ -48,6 +48,7 @@ def test_what_another_process_claimed_goes_back_uncharged(shop: Shop, catcher: C
     assert catcher.sessions == 0
 
 
+@pytest.mark.long
 def test_the_commands_say_why_nothing_is_sent(shop: Shop) -> None:
     shop.enqueue()
     run = runner(shop)

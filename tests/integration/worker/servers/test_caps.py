@@ -134,6 +134,7 @@ def test_a_drain_beside_a_full_server_ends(full: tuple[Shop, Claim]) -> None:
     assert standing(shop)[UNTOUCHED] == 5
 
 
+@pytest.mark.long
 def test_a_drain_neither_waits_for_the_place_of_a_dead_worker_nor_claims_for_it(
     shops: Shops, catcher: Catcher
 ) -> None:

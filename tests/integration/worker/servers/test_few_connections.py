@@ -116,6 +116,7 @@ def test_a_connection_that_is_refused_beside_others_halts_nobody(
     assert 'set its "connections"' in line
 
 
+@pytest.mark.long
 def test_after_a_while_a_further_connection_is_tried(shops: Shops) -> None:
     with FewConnections(1) as few, ThreadPoolExecutor(TASKS) as pool:
         motion = begun(few, shops)
@@ -164,6 +165,7 @@ def test_a_child_counts_no_batch_of_its_parent(shops: Shops) -> None:
             assert runtime.connections.spare("mx") == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{}, {"connections": 4}])
 def test_a_server_that_lately_took_no_email_is_halted(
     shops: Shops, options: dict[str, int]

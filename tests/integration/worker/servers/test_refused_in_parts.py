@@ -63,6 +63,7 @@ def test_what_two_servers_refuse_to_everybody_goes_to_the_third_once(shops: Shop
     assert copies(*servers) == {f"r@y{number}.example": 1 for number in range(2 * NEEDED)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [0, NEEDED - 1], ids=["first", "last"])
 def test_when_the_server_is_well_again_an_email_goes_to_those_too_whom_its_parts_were_refused_for(
     shops: Shops, place: int

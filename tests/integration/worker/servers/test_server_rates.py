@@ -176,6 +176,7 @@ def test_traffic_splits_over_two_rates_at_the_pace_of_both_together(
     assert waited <= 40 / 4 + 2, "permits were left lying"
 
 
+@pytest.mark.long
 def test_the_first_server_keeps_its_order_while_it_has_permits(
     shops: Shops, catcher: Catcher, spare: Catcher
 ) -> None:

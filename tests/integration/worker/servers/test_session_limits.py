@@ -123,6 +123,7 @@ def test_a_filter_that_was_restarted_charges_one_email_of_a_kept_session(shops: 
     assert server.refused == [0, 0]
 
 
+@pytest.mark.long
 def test_the_probe_of_a_server_that_refuses_everybody_has_a_session_of_its_own(
     shops: Shops,
 ) -> None:

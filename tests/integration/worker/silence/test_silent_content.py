@@ -69,6 +69,7 @@ def test_the_emails_of_other_servers_go_on_and_those_in_doubt_arrive_once(
         wait_until(lambda: not shop.rows(shop.tables.lease), DEADLINE, "the batches to end")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("reply", "status"),
     [
@@ -97,6 +98,7 @@ def test_the_late_reply_says_what_becomes_of_the_email(
         assert not shop.rows(shop.tables.lease)
 
 
+@pytest.mark.long
 def test_the_emails_behind_it_go_over_the_same_server_which_is_not_halted(shops: Shops) -> None:
     """One email alone is slow, as where a filter looks at it for long."""
     with silence() as one:

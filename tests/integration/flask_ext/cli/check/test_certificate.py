@@ -27,6 +27,7 @@ def opened(shops: Shops, server: StatefulServer, ca_file: str) -> Shop:
     return shop
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("certificate", "is_trusted"), [("server", False), ("misnamed", True), ("expired", True)]
 )
@@ -56,6 +57,7 @@ def test_each_line_is_an_alert_that_names_the_remedy(
         assert all(remedy in logged.getMessage() for remedy in REMEDIES)
 
 
+@pytest.mark.long
 def test_a_mended_certificate_ends_the_alert_by_itself(shops: Shops, authority: Authority) -> None:
     expired, extensions = authority.expired, (*EXTENSIONS, "STARTTLS")
     with StatefulServer({}, extensions=extensions, starttls=expired) as server:

@@ -99,6 +99,7 @@ def test_check_warns_of_a_log_that_nobody_reads(
     assert "warn   the logger outbox is disabled" in run("check", code=1).output
 
 
+@pytest.mark.long
 def test_check_tells_of_a_ca_bundle_that_cannot_be_read(shops: Shops, tmp_path: Path) -> None:
     shop = shops.open(MAIL_USE_TLS=True, OUTBOX_TLS_CA_FILE=str(tmp_path / "none.pem"))
     with_celery(shop)
@@ -140,6 +141,7 @@ def test_check_knows_which_acknowledgement_a_broker_needs(
     assert said in output if said else "acks_late" not in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("url", "disabled", "said"),
     [

@@ -35,6 +35,7 @@ def taken_ahead(shop: Shop, rate: Rate, permits: int) -> None:
     shop.later(-HOUR)
 
 
+@pytest.mark.long
 def test_a_bucket_that_was_taken_from_an_hour_ahead_opens_as_any_other(shop: Shop) -> None:
     taken_ahead(shop, SECOND, 1)
     assert 0.0 < take(shop.database, {BUCKET: (SECOND, 1)}) <= 1.0

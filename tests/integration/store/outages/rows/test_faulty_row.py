@@ -57,6 +57,7 @@ def test_a_faulty_row_keeps_no_other_of_its_claim_nor_of_another(
     assert shop.count(shop.tables.attempt) == (MANY if in_doubt else 0)
 
 
+@pytest.mark.long
 def test_each_email_is_counted_by_the_rescue_that_judged_it(shop: Shop) -> None:
     """Work that is refused is repeated in halves, and counts no email twice."""
     emails = [shop.enqueue() for _ in range(MANY)]

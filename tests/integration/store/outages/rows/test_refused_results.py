@@ -179,6 +179,7 @@ def test_the_other_results_are_recorded_while_a_server_is_slow(
     assert set(catcher.copies().values()) == {1}
 
 
+@pytest.mark.long
 @while_it_works
 @pytest.mark.usefixtures("_hurry")
 def test_the_other_emails_behind_a_slow_one_are_given_back(

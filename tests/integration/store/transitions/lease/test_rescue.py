@@ -238,6 +238,7 @@ def test_an_email_that_expired_with_its_lost_worker_ends_expired(shop: Shop) -> 
     assert (row.status, row.crashes) == (Status.EXPIRED, 1)
 
 
+@pytest.mark.long
 def test_two_rescues_at_once_judge_a_lease_once(shop: Shop) -> None:
     ids = [shop.enqueue().id for _ in range(20)]
     made = shop.started()

@@ -224,6 +224,7 @@ def task_mark(shop: Shop) -> float | None:
     return shop.database.read(lambda connection: beat.ages(connection, shop.database))[1]
 
 
+@pytest.mark.long
 def test_what_the_processes_of_a_worker_tell_is_marked_with_its_row(
     shop: Shop, ends: ExitStack
 ) -> None:
