@@ -7,7 +7,6 @@ import signal
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import ClassVar, Self
@@ -204,8 +203,7 @@ class Server(ABC):
     def _vanish(self) -> None:
         try:
             if self.running:
-                with suppress(TimeoutError):
-                    self.stop()
+                self.stop()  # what does not obey is killed, and told: nobody would see the wait
         finally:
             self.kill_9()
             for directory in (self.directory, self.data):

@@ -42,6 +42,7 @@ class RedisServer(Broker):
     def empty(self) -> None:
         # A test may have set others. fakeredis has no settings, and refuses the commands.
         self.ask(b"CONFIG SET stop-writes-on-bgsave-error no")
+        self.ask(b"CONFIG SET save ")  # the last word is empty: one that cannot save does not end
         self.flushall()
         self.ask(b"CONFIG SET maxmemory 0")
         self.ask(b"CONFIG SET maxmemory-policy noeviction")
@@ -52,7 +53,7 @@ class RedisServer(Broker):
 
     def ask(self, command: bytes) -> bytes:
         """Return the first bytes of the reply to a command; nothing when there is none in 5 s."""
-        words = command.split()
+        words = command.split(b" ")
         sent = b"*%d\r\n" % len(words)
         sent += b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
         try:
