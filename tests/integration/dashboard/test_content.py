@@ -128,6 +128,7 @@ def test_half_a_character_that_a_stranger_wrote_hides_no_page(desk: Desk) -> Non
     desk.get("/messages")
 
 
+@pytest.mark.long
 def test_files_are_kept_and_never_shown(desk: Desk) -> None:
     email_id = desk.enqueue(whole())
     image = desk.get(f"/messages/{email_id}/files/0")
@@ -166,6 +167,7 @@ def test_a_large_message_is_read_only_when_a_person_asks(
     assert "inner.eml" in desk.get(f"/messages/{email_id}", view="text").text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["text", "source"])
 def test_a_page_shows_the_beginning_of_a_long_text(view: str, desk: Desk) -> None:
     """A text of 10 MB would stall the browser."""
@@ -179,6 +181,7 @@ def test_a_page_shows_the_beginning_of_a_long_text(view: str, desk: Desk) -> Non
     assert b"The end." in desk.get(f"/messages/{email_id}/message.eml").data
 
 
+@pytest.mark.long
 def test_a_content_that_is_damaged_is_said_to_be(desk: Desk) -> None:
     email_id = desk.enqueue(whole())
     with desk.shop.engine.begin() as connection:

@@ -93,6 +93,7 @@ def test_a_message_that_waits_says_why(desk: Desk) -> None:
     assert "in 2 hours" in page or "in 3 hours" in page
 
 
+@pytest.mark.long
 def test_what_was_done_is_told_as_past_once_the_message_went_on(desk: Desk) -> None:
     email_id = stuck(desk.shop, Status.FAILED)
     path = f"/messages/{email_id}"
@@ -169,6 +170,7 @@ def test_what_is_not_there_has_a_page_of_its_own(desk: Desk) -> None:
     assert "You may look" in desk.get("/messages/1/html", 403).text
 
 
+@pytest.mark.long
 def test_a_message_whose_body_is_gone_says_so_and_offers_nothing_that_needs_it(desk: Desk) -> None:
     email_id = desk.enqueue(message(subject="Your code is 123456"), redact="when sent")
     again = f"/outbox/messages/{email_id}/send-again"

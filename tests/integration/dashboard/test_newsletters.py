@@ -29,6 +29,7 @@ def figures(page: str) -> dict[str, str]:
     return dict(re.findall(r"<dt>(\w+)</dt>\s*<dd>([^<]*)</dd>", text))
 
 
+@pytest.mark.long
 def test_the_newest_are_listed_first_with_what_became_of_them(desk: Desk) -> None:
     assert "No newsletter yet" in desk.get("/newsletters").text
     send(desk.shop, "news-1")
@@ -46,6 +47,7 @@ def test_the_newest_are_listed_first_with_what_became_of_them(desk: Desk) -> Non
     assert '<progress value="60" max="100"' in of_first
 
 
+@pytest.mark.long
 def test_they_are_read_page_by_page(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newsletters, "PAGE", 2)
     for number in range(3):
@@ -60,6 +62,7 @@ def test_they_are_read_page_by_page(desk: Desk, monkeypatch: pytest.MonkeyPatch)
     assert ">news-2<" in desk.get("/newsletters", before="x").text
 
 
+@pytest.mark.long
 def test_many_messages_are_told_by_a_sample(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "OF_ONE", replace(reports.OF_ONE, counted=100))
     send(desk.shop, "news", 400)
@@ -95,6 +98,7 @@ def test_what_failed_before_many_others_is_told_by_the_sample(
     assert told == {"long ago": "20", "late": "20", "few": "1"}
 
 
+@pytest.mark.long
 def test_the_rest_is_stopped_by_one_click(desk: Desk) -> None:
     send(desk.shop, "news", 5)
     send(desk.shop, "others", 1)
@@ -137,6 +141,7 @@ def test_a_request_stops_a_bounded_part_and_its_page_goes_on(
     assert sum(int(one.result.split()[0]) for one in desk.shop.outbox.audit()) == 9
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite", "postgresql")
 def test_what_ends_as_unknown_is_told_and_counts_to_a_requests_bound(
     desk: Desk, monkeypatch: pytest.MonkeyPatch

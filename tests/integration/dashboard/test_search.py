@@ -52,6 +52,7 @@ def test_one_field_finds_by_address_message_id_subject_and_number(desk: Desk) ->
     assert "/outbox/messages?tag=order-17%26x" in page
 
 
+@pytest.mark.long
 def test_a_number_is_found_beside_a_status_and_a_tag_that_the_message_has(desk: Desk) -> None:
     wanted, other = desk.enqueue(message(), tag="order"), desk.enqueue(message())
     numbered = desk.enqueue(message(subject=f"{other} of 7"), tag="order")
@@ -146,6 +147,7 @@ def test_what_is_in_no_index_is_not_told_as_missing(shops: Shops) -> None:
     assert "No message has all of this" in desk.get("/messages", q="Lunch").text
 
 
+@pytest.mark.long
 def test_problems_are_grouped_with_the_reply(desk: Desk) -> None:
     page = desk.get("/problems").text
     assert "Nothing needs you" in page

@@ -51,6 +51,7 @@ def test_no_line_is_over_998_octets(both: Both) -> None:
     assert parsed(mail).get_payload(decode=True) == b"x" * 3000 + b"\r\n"
 
 
+@pytest.mark.long
 def test_a_long_url_in_a_header_stays_one(both: Both) -> None:
     """Flask-Mail's policy makes encoded words of it, which no receiver decodes in a URL."""
     url = "<https://shop.example/unsubscribe/" + "a" * 100 + ">"
@@ -241,6 +242,7 @@ def test_an_option_of_an_extension_that_is_not_offered_is_left_out(both: Both) -
     assert (options(mail), mail.rcpt_options) == ([], ())
 
 
+@pytest.mark.long
 def test_a_text_outside_of_ascii_needs_no_server_with_8bitmime(both: Both) -> None:
     """RFC 6152 §3: eight bits that are not announced a server may take for 7 bits."""
     theirs, ours = both.send(body="Grüße\n")

@@ -57,6 +57,7 @@ def open_shop(shops: Shops, catcher: Catcher, **config: Any) -> tuple[Shop, SQLA
     return shops.open_flask(**settings | config)
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     "later", [nothing, drop_in, factory, flask_mails], ids=lambda s: s.__name__

@@ -132,6 +132,7 @@ def test_a_signed_message_arrives_as_it_was_signed(
     assert only(both).content == octets.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
+@pytest.mark.long
 def test_the_envelope_is_flask_mail_s(both: Both) -> None:
     """Headers do not name a Bcc, and a class may name others there than it writes to."""
     for kind in (Encrypted, Hidden):

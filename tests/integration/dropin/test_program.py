@@ -100,6 +100,7 @@ def test_a_message_sends_itself_over_a_connection(program: Program) -> None:
     assert subjects(program.deliver()) == ["Order 1", "Order 2"]
 
 
+@pytest.mark.long
 def test_a_message_that_grows(program: Program) -> None:
     message = Message("Order 1", body="Thanks")
     message.add_recipient("ada@x.example")

@@ -105,6 +105,7 @@ def test_what_arrives_is_what_flask_mail_sends(both: Both, case: str) -> None:
     assert parts(ours) == parts(theirs)
 
 
+@pytest.mark.long
 def test_all_of_it_arrives_alike_on_every_database(both: Both) -> None:
     given = SAME["cc and bcc"] | SAME["an inline image"] | SAME["names outside of ASCII"]
     theirs, ours = both.send(**given | SAME["extra headers"])

@@ -144,6 +144,7 @@ def test_a_verb_ends_soon_although_a_whole_table_is_locked(shop: Shop) -> None:
     assert shop.outbox.suppress(BOB)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("prepare", "act"),
     [
@@ -161,6 +162,7 @@ def test_a_verb_passes_over_a_locked_email_and_does_its_work_later(
     assert act(shop)
 
 
+@pytest.mark.long
 def test_a_release_that_passes_over_a_locked_email_says_so_in_the_audit(shop: Shop) -> None:
     shop.outbox.restored()
     with vanished(shop, shop.tables.email, 3) as session:

@@ -87,6 +87,7 @@ def test_what_ran_where_the_tables_came_from_is_forgotten(sending: Shop) -> None
     assert sending.outbox.watch() is None, "here it never was bad"
 
 
+@pytest.mark.long
 def test_a_job_that_was_running_is_stopped_and_sends_nothing_again(
     sending: Shop, catcher: Catcher
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_filter_releases_only_what_it_names(
     assert ("held since a restore" in runner(sending)("check", code=1).output) is bool(left)
 
 
+@pytest.mark.long
 def test_ids_are_released_once_and_held_emails_can_be_withdrawn(sending: Shop) -> None:
     before = live.fill(sending)
     sending.outbox.restored()

@@ -47,6 +47,7 @@ def test_one_email_has_the_headers_that_were_asked_for(
     assert mail["Subject"] == "Order 1"
 
 
+@pytest.mark.long
 def test_a_large_content_is_still_stored_once(shop: Shop) -> None:
     for address in addresses(2):
         with shop.session() as session:

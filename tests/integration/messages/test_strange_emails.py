@@ -99,6 +99,7 @@ WORDS = "word " * 1999 + "end"  # 9,998 characters
 UMLAUTS = "wörd" * 2500
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("text", [WORDS, UMLAUTS], ids=["words", "umlauts"])
 @pytest.mark.parametrize("parsed", [True, False])

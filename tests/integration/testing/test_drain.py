@@ -72,6 +72,7 @@ def test_a_reply_is_for_one_recipient(shop: Shop, tester: OutboxTester) -> None:
     assert shop.statuses() == ["sent", "failed"]
 
 
+@pytest.mark.long
 def test_an_email_that_was_put_off_comes_when_it_is_due(shop: Shop, tester: OutboxTester) -> None:
     shop.enqueue()
     tester.replies.at("RCPT", 451, "4.7.1 greylisted", times=2)

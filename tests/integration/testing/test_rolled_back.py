@@ -77,6 +77,7 @@ class Suite:
             ]
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("way", [Suite.engines_replaced, Suite.session_replaced])
 @pytest.mark.parametrize("outbox_first", [False, True])

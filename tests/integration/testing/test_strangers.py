@@ -127,6 +127,7 @@ def test_tables_that_are_emptied_after_the_fixture_was_made(shops: Shops) -> Non
         assert tester.assert_enqueued().to == ("after@x.example",)
 
 
+@pytest.mark.long
 def test_an_app_for_the_whole_session_and_an_app_for_each_test(shops: Shops) -> None:
     shop, db = shops.open_flask(TESTING=True)
     app = with_view(shop, db)

@@ -92,6 +92,7 @@ DOORS = (
 )
 
 
+@pytest.mark.long
 @EACH
 def test_each_door_keeps_the_current_context(shop: Shop, recording: Recording) -> None:
     for door in DOORS:
@@ -149,6 +150,7 @@ def test_a_message_that_is_sent_again_has_the_new_request_s_trace(
     assert kept(shop) == [context(first), context(second), None]
 
 
+@pytest.mark.long
 @EACH
 def test_an_export_leaves_the_trace_out_and_an_erasure_removes_it(
     shops: Shops, catcher: Catcher, recording: Recording

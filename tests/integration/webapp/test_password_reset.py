@@ -56,6 +56,7 @@ def test_one_client_cannot_ask_for_everybody(app: Flask) -> None:
     assert written(app) == most
 
 
+@pytest.mark.long
 def test_behind_a_proxy_clients_are_told_apart(database_url: str) -> None:
     app = create_app(
         {

@@ -76,6 +76,7 @@ def test_a_form_that_is_older_than_its_lifetime_is_refused(
     assert "clock" not in caplog.text
 
 
+@pytest.mark.long
 def test_a_host_whose_clock_is_behind_says_of_nothing_past_that_it_will_be(desk: Desk) -> None:
     """Times are the database's."""
     path = f"/messages/{stuck(desk.shop, Status.FAILED)}"

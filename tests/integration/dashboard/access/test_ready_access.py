@@ -22,6 +22,7 @@ def basic(name: str, password: str) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(f'{name}:{password}'.encode()).decode()}"}
 
 
+@pytest.mark.long
 def test_basic_auth_asks_for_a_password_and_knows_whose_it_is(shops: Shops) -> None:
     app = shops.open(SECRET_KEY="secret").app
     hashed = generate_password_hash("päss", "pbkdf2:sha256:1000")

@@ -70,6 +70,7 @@ def refused(desk: Desk, path: str, page: str, **changes: Any) -> str:
     return answer.text
 
 
+@pytest.mark.long
 def test_a_stop_whose_form_is_refused_midway_says_so_and_goes_on(desk: Desk) -> None:
     send(desk.shop, "news", 9)
     page = refused(desk, STOP[0], desk.post(*STOP, 200, tag="news").text)

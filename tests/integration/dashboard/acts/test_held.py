@@ -114,6 +114,7 @@ def test_a_filter_releases_what_it_names_and_leaves_an_entry(
     assert ("are held since" in desk.get("/").text) is (released < 4)
 
 
+@pytest.mark.long
 def test_a_filter_that_says_nothing_or_all_at_once_releases_nothing(desk: Desk) -> None:
     fill(desk)
     for fields in ({}, {"tag": "x", "everything": "on"}, {"priority": "x"}, {"tag": "\0"}):
@@ -122,6 +123,7 @@ def test_a_filter_that_says_nothing_or_all_at_once_releases_nothing(desk: Desk) 
     assert waiting(desk) == 4
 
 
+@pytest.mark.long
 def test_a_request_releases_a_bounded_part_and_its_page_goes_on(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +143,7 @@ def test_a_request_releases_a_bounded_part_and_its_page_goes_on(
     assert waiting(desk) == 0
 
 
+@pytest.mark.long
 def test_one_message_is_released_on_its_page(desk: Desk) -> None:
     ids = fill(desk)
     path = f"/messages/{ids['bare']}"

@@ -145,6 +145,7 @@ def test_other_fields_of_the_form_say_nothing(desk: Desk) -> None:
     assert {desk.shop.status(one) for one in others} == {Status.FAILED}
 
 
+@pytest.mark.long
 def test_what_fails_after_the_dry_run_is_left(desk: Desk) -> None:
     written(desk.shop, 1)
     plan = plan_of(desk, **FAILED)
@@ -291,6 +292,7 @@ def test_strangers_words_are_escaped(desk: Desk, monkeypatch: pytest.MonkeyPatch
     assert f"/jobs/{job.id}" in desk.get("/jobs", before=older).text
 
 
+@pytest.mark.long
 def test_a_job_of_10_mb_is_refused(desk: Desk) -> None:
     desk.get("/jobs/new", 400, tag="x" * 10_000, **FAILED)
     answer = desk.client.post("/outbox/jobs/start", data={"plan": "x" * 10_000_000})

@@ -46,6 +46,7 @@ def refused_copy(desk: Desk) -> tuple[str, str]:
     return desk.client.post(f"/outbox{path}/send-again", data=form).location, f"/outbox{other}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("refused", [refused_start, refused_copy])
 def test_the_act_says_so_to_its_visitor_on_its_page(
     desk: Desk, refused: Callable[[Desk], tuple[str, str]]

@@ -36,6 +36,7 @@ def time_runs_out(desk: Desk) -> None:
         connection.execute(sa.update(desk.shop.tables.email).values(expires_at=past))
 
 
+@pytest.mark.long
 def test_no_retry_is_offered_of_a_message_whose_time_is_over(desk: Desk) -> None:
     failed, doubtful = stuck(desk.shop, Status.FAILED), stuck(desk.shop, Status.UNKNOWN)
     assert "You can retry it afterwards." in desk.get(f"/messages/{doubtful}").text

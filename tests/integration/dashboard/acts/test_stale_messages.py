@@ -75,6 +75,7 @@ def test_a_stale_page_retries_no_message_that_was_retried_since(
     assert desk.shop.status(number(path)) is Status.PENDING
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("retried", [by_the_app, by_a_job])
 def test_so_it_is_where_no_act_on_the_message_alone_is_in_the_audit(

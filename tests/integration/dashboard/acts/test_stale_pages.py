@@ -80,6 +80,7 @@ def job_of(desk: Desk) -> str:
     return f"/jobs/{desk.shop.outbox.start_job('retry', status='failed', by='ada').id}"
 
 
+@pytest.mark.long
 def test_a_stale_page_resumes_no_job_that_was_stopped_anew(desk: Desk) -> None:
     path = job_of(desk)
     press(desk, "ada", path, f"{path}/stop")
@@ -133,6 +134,7 @@ def test_a_double_click_is_told_that_it_is_done(desk: Desk, act: str) -> None:
     assert first.startswith("Done.")
 
 
+@pytest.mark.long
 def test_a_double_click_on_a_pause_and_on_a_job_is_told_so_too(desk: Desk) -> None:
     job = job_of(desk)
     for page, action in (

@@ -78,6 +78,7 @@ def test_within_a_transaction_that_writes_it_is_refused_where_there_is_one_write
     assert heard == []
 
 
+@pytest.mark.long
 @pytest.mark.each_database
 def test_of_several_who_see_it_turn_one_tells(shop: Shop) -> None:
     def see(healthy: bool) -> bool:
@@ -155,6 +156,7 @@ def test_what_stands_behind_the_command_is_the_commands_own(shop: Shop, tmp_path
     assert written.read_text().startswith("1 email has been due")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [script(Path("/dev/null"), 3), ["--", "/no/such/program"]])
 def test_if_the_command_fails_the_next_watch_tells_again(shop: Shop, command: list[str]) -> None:
     run = runner(shop)

@@ -21,6 +21,7 @@ def told(shop: Shop) -> list[tuple[str, str, int | None, str]]:
     return [(one.who, one.action, one.email_id, one.result) for one in entries]
 
 
+@pytest.mark.long
 def test_each_verb_that_is_told_who_acts_leaves_an_entry(shop: Shop) -> None:
     failed, doubtful = stuck(shop, Status.FAILED), stuck(shop, Status.UNKNOWN)
     waits = shop.enqueue().id
@@ -146,6 +147,7 @@ def test_what_a_person_does_in_the_shell_is_in_the_audit(shop: Shop) -> None:
     ]
 
 
+@pytest.mark.long
 def test_many_addresses_are_suppressed_at_once(shop: Shop) -> None:
     shop.outbox.suppress("R00001@readers.example", "left")
     rows = [(address, "") for address in addresses(2500)]

@@ -135,6 +135,7 @@ def test_what_another_transaction_holds_is_left_and_told(shop: Shop, run: Run, v
     assert shop.status(first) is not Status.UNKNOWN
 
 
+@pytest.mark.long
 def test_resolve_says_what_each_email_has_become(shop: Shop, run: Run) -> None:
     partly = shop.enqueue("has-it@x.example", "in-doubt@x.example", on_unknown="hold").id
     shop.lose(partly)

@@ -182,6 +182,7 @@ def test_health_is_bad_and_raises_nothing_where_the_database_is_away(shops: Shop
     assert health.problems == (told,)
 
 
+@pytest.mark.long
 def test_health_is_bad_where_the_database_was_away_for_a_moment(shop: Shop) -> None:
     failures = [OperationalError("SELECT", {}, Exception("gone"))]
 
@@ -206,6 +207,7 @@ def test_health_names_the_limit_that_is_none(shop: Shop, given: object) -> None:
         shop.outbox.health(given)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.each_database
 def test_progress_tells_which_batches_have_a_tags_emails_and_when_they_are_rescued(
     shop: Shop,

@@ -98,6 +98,7 @@ def test_an_app_that_sends_nothing_says_so(shops: Shops) -> None:
     assert waits(shop, shop.enqueue().id) == ["MAIL_SUPPRESS_SEND is on, so nothing is sent"]
 
 
+@pytest.mark.long
 def test_an_email_to_suppressed_people_will_end_so(shop: Shop) -> None:
     shop.outbox.suppress("Ada@x.example")
     to_her, to_both = shop.enqueue("ada@x.example"), shop.enqueue("ada@x.example", "bob@x.example")

@@ -54,6 +54,7 @@ def test_stats_show_statuses_and_what_waits(shop: Shop, run: Run) -> None:
     assert "paused: bulk" in text
 
 
+@pytest.mark.long
 def test_each_figure_about_doubt_has_a_name_of_its_own(shop: Shop, run: Run) -> None:
     """One email has ended in doubt, and two may be sent again."""
     stuck(shop, Status.UNKNOWN)
@@ -239,6 +240,7 @@ def test_the_whole_list_is_shown_and_read_page_by_page(
         assert sum("FROM outbox_suppression" in one for one in reads) == number // 2 + 1
 
 
+@pytest.mark.long
 def test_health_exits_1_when_the_oldest_due_email_is_too_old(shop: Shop, run: Run) -> None:
     figures = parsed(run("health", "--json"))
     assert (figures["healthy"], figures["oldest_due_seconds"]) == (True, 0.0)

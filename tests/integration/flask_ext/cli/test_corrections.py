@@ -55,6 +55,7 @@ def test_retry_tells_of_emails_whose_time_is_over(shop: Shop, run: Run) -> None:
     assert [shop.status(one) for one in (first, second)] == [Status.FAILED] * 2
 
 
+@pytest.mark.long
 def test_retry_by_status_goes_through_the_emails_in_short_transactions(
     shop: Shop, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def test_the_code_is_told_where_the_driver_has_one(shops: Shops) -> None:
             assert f"(OperationalError {code})" in told_by(app)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_pool_in_statement_mode(shops: Shops) -> None:
     port = make_url(shops.url).port
@@ -141,6 +142,7 @@ def test_a_password_that_spills_over_into_the_host_is_not_told() -> None:
     assert SECRET not in told
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_lock_of_somebody_else_is_no_outage(shops: Shops) -> None:
     shop = shops.open()

@@ -71,6 +71,7 @@ def test_a_server_on_this_host_needs_no_encryption(shops: Shops, host: str, leve
     assert "SMTP is not encrypted" in found["text"]
 
 
+@pytest.mark.long
 def test_check_names_the_settings_that_stand_in_the_environment_alone(
     shops: Shops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ def test_check_names_the_settings_that_stand_in_the_environment_alone(
     assert "ada@" not in output
 
 
+@pytest.mark.long
 def test_check_fails_where_a_server_needs_a_person(shops: Shops) -> None:
     shop = opened(shops)
     run = runner(shop)

@@ -171,6 +171,7 @@ def test_a_later_import_does_not_mail_an_erased_person_until_readmitted(
     assert catcher.emails[-1].recipients == (ADA,)
 
 
+@pytest.mark.long
 def test_what_is_being_sent_or_in_doubt_is_left_and_erased_when_it_has_ended(shop: Shop) -> None:
     sending = write(shop, ADA)
     made = shop.sending(sending)

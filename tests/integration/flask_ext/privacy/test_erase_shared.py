@@ -90,6 +90,7 @@ def test_a_content_that_another_person_waits_for_stays(shop: Shop, catcher: Catc
     assert SAID.encode() in catcher.emails[0].content
 
 
+@pytest.mark.long
 def test_an_enqueue_does_not_use_a_content_that_was_emptied_since_its_transaction_began(
     shop: Shop, catcher: Catcher
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_function_behind_the_request_may_end_it(
     assert told(caplog) == []
 
 
+@pytest.mark.long
 def test_a_request_with_a_context_of_its_own_has_lost_what_it_gave_up(
     app: Flask, caplog: pytest.LogCaptureFixture
 ) -> None:

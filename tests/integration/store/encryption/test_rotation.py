@@ -31,6 +31,7 @@ def key_ids(shop: Shop) -> list[str | None]:
     return [row.key_id for row in shop.rows(shop.tables.content)]
 
 
+@pytest.mark.long
 def test_what_an_old_key_encrypted_is_sent_after_a_rotation_and_after_encryption_ends(
     shops: Shops, catcher: Catcher
 ) -> None:
@@ -43,6 +44,7 @@ def test_what_an_old_key_encrypted_is_sent_after_a_rotation_and_after_encryption
     assert {mail.recipients[0] for mail in catcher.emails} == set(addresses(4))
 
 
+@pytest.mark.long
 def test_a_large_content_is_found_again_under_its_own_key_only(shops: Shops) -> None:
     for config in ({}, keys("k1"), keys("k2", "k1")):
         shop = shops.open(**config)

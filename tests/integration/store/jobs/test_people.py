@@ -45,6 +45,7 @@ def test_a_filter_that_names_a_person_is_removed_with_the_jobs_end(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("key", [(), ("one",)])
 @pytest.mark.parametrize(

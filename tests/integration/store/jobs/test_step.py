@@ -149,6 +149,7 @@ def test_what_another_transaction_holds_is_tried_once_more_at_the_end(shop: Shop
     assert shop.status(second) is Status.PENDING
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_what_was_locked_is_left_at_the_end_if_it_has_ended_anew(shop: Shop) -> None:
     ids = written(shop, 7)

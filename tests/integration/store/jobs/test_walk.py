@@ -21,6 +21,7 @@ from tests.support.shop.shop import Shop
 pytestmark = pytest.mark.each_database
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("number", [1, 2, 7])
 def test_a_dry_run_counts_what_a_search_finds(shop: Shop, number: int) -> None:
@@ -61,6 +62,7 @@ def test_a_count_ends_at_its_bounds_and_says_so(
     assert (found.emails, found.more) == (10, False)
 
 
+@pytest.mark.long
 def test_a_job_is_for_one_group_of_problems(shop: Shop) -> None:
     refused = [stuck(shop, Status.FAILED) for _ in range(3)]
     written(shop, 4)

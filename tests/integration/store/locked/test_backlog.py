@@ -154,6 +154,7 @@ def test_no_batch_gives_way_to_emails_that_are_locked(shop: Shop, workers: Shops
         assert in_time(looks, session) == [True, True, True]
 
 
+@pytest.mark.long
 def test_no_batch_gives_way_to_emails_that_are_locked_for_a_moment(
     shop: Shop, workers: Shops
 ) -> None:

@@ -69,6 +69,7 @@ RECORDED: dict[str, Callable[[Shop, UUID, int], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", RECORDED)
 def test_results_are_recorded_although_their_lease_is_locked(shop: Shop, way: str) -> None:
     email = shop.enqueue()
@@ -128,6 +129,7 @@ def rescued_and_dropped(shop: Shop, token: UUID) -> None:
     lease.drop(shop.database, token)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("use", USED)
 def test_a_lease_that_was_locked_is_asked_for_patiently_again(shop: Shop, use: str) -> None:
     """It may be locked for hours at a server with a cap, and for a moment at the batch's end."""

@@ -40,6 +40,7 @@ def probes(worker: Shop) -> list[Claim]:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at_once", [1, comparison.AT_ONCE])
 def test_a_sweep_probes_with_the_best_email_that_nobody_holds(
     shop: Shop, workers: Shops, monkeypatch: pytest.MonkeyPatch, at_once: int

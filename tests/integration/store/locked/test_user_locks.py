@@ -98,6 +98,7 @@ STEPS: dict[str, Step] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.each_driver
 @pytest.mark.parametrize("step", STEPS)
 def test_no_step_of_a_worker_or_a_sweep_waits_for_a_row(
@@ -145,6 +146,7 @@ def test_a_result_whose_row_is_locked_is_kept_and_written_when_it_is_free(
     assert shop.rows(shop.tables.counter) == []
 
 
+@pytest.mark.long
 def test_recipients_of_whom_one_window_could_not_be_recorded_wait_for_another_batch(
     shop: Shop, workers: Shops, catcher: Catcher
 ) -> None:

@@ -106,6 +106,7 @@ def test_an_email_whose_refusal_was_taken_back_goes_in_the_time_of_its_new_end(s
     assert removed(shop, RULE) == 1
 
 
+@pytest.mark.long
 def test_a_person_s_age_holds_for_every_status(shop: Shop) -> None:
     for status in sorted(FINISHED):
         in_status(shop, status)

@@ -131,6 +131,7 @@ def test_an_email_that_finishes_behind_the_mark_loses_its_body_in_its_time(shop:
     assert [row.email_id for row in shop.rows(shop.tables.body_straggler)] == [other]
 
 
+@pytest.mark.long
 def test_bodies_go_in_short_transactions_that_may_end_anywhere(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

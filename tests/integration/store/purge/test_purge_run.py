@@ -256,6 +256,7 @@ def test_another_retention_holds_for_what_the_walk_has_passed(shop: Shop) -> Non
     assert (shop.count(shop.tables.email), stragglers(shop)) == (0, [])
 
 
+@pytest.mark.long
 def test_ids_need_not_be_in_the_order_of_creation(shop: Shop) -> None:
     """Those of long transactions are not, nor after a clock was set back."""
     ids = [finished(shop) for _ in range(4)]

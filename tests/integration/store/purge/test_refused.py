@@ -48,6 +48,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("places", [[0], [4], [MANY - 1], [0, 1, 7], list(range(MANY))])
 def test_an_email_that_another_table_points_to_stays_alone(
     old: Shop, places: list[int], caplog: pytest.LogCaptureFixture
@@ -95,6 +96,7 @@ def test_it_is_tried_again_a_day_later_and_not_by_each_purge(
     assert stragglers(old) == []
 
 
+@pytest.mark.long
 def test_a_body_that_the_database_does_not_let_go_stays_alone(old: Shop) -> None:
     faulty = left(old)[2]
     with refusing(old.engine, "outbox_email", f"OLD.id = {faulty}"):

@@ -64,6 +64,7 @@ def test_an_email_is_named_from_its_second_lost_worker_on_until_it_has_ended(sho
     assert told(shop) == []
 
 
+@pytest.mark.long
 def test_one_that_failed_of_it_is_named_for_a_day_or_until_it_is_retried(shops: Shops) -> None:
     shop = shops.open(OUTBOX_MAX_CRASHES=3)
     first, second = shop.enqueue(), shop.enqueue()
@@ -105,6 +106,7 @@ def test_one_in_an_open_window_ends_unknown_and_is_named_until_a_person_settles_
     assert told(shop) == []
 
 
+@pytest.mark.long
 def test_an_innocent_neighbour_does_not_take_the_place_of_a_worse_one(shop: Shop) -> None:
     worse = shop.enqueue()
     lose_before(shop, worse.id, workers=2)

@@ -125,6 +125,7 @@ def test_an_upgraded_database_has_the_constraints_of_a_new_one(engine: sa.Engine
     }
 
 
+@pytest.mark.long
 def test_the_page_s_statements_for_older_tables_run(engine: sa.Engine) -> None:
     page = PAGE.read_text("utf-8").partition("Version 6 renames")[0]
     storage, contents = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
@@ -139,6 +140,7 @@ def test_the_page_s_statements_for_older_tables_run(engine: sa.Engine) -> None:
     assert inspect_schema(database) == Schema(version=VERSION)
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_the_page_s_statements_for_sqlite_make_version_12_of_version_11(engine: sa.Engine) -> None:
     page = PAGE.read_text("utf-8").partition("## From version 11 to version 12")[2]

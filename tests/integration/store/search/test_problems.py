@@ -45,6 +45,7 @@ def test_moment_and_status_come_and_go_with_the_need(shop: Shop, status: Status)
     assert needs(shop, other) == (shop.email_row(other).finished_at, Status.FAILED)
 
 
+@pytest.mark.long
 def test_they_are_listed_in_the_order_in_which_they_came_to_need_a_person(shop: Shop) -> None:
     ids = [refused(shop, f"a@{n}.example", FULL) for n in range(5)]
     shop.outbox.retry(ids[1])
@@ -67,6 +68,7 @@ def test_they_are_listed_in_the_order_in_which_they_came_to_need_a_person(shop: 
         shop.outbox.list(status="failed", after=str(ids[3]))
 
 
+@pytest.mark.long
 def test_they_are_grouped_by_what_went_wrong_and_where(shop: Shop) -> None:
     refused(shop, "a@one.example", FULL)
     refused(shop, "a@two.example", FULL)

@@ -99,6 +99,7 @@ def test_a_wrong_password_that_the_certificate_hid_is_news(shop: Shop) -> None:
     assert told == [True, True, False]
 
 
+@pytest.mark.long
 def test_drain_counts_what_left_where_not_all_did(shops: Shops) -> None:
     with StatefulServer({"RCPT": "550 5.1.1 unknown"}) as server:
         shop = shops.open(MAIL_PORT=server.port)

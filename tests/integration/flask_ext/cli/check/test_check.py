@@ -202,6 +202,7 @@ def test_check_tells_of_a_pool_that_keeps_no_connection_for_each_four_tasks(
     assert (text in runner(shop)("check", code=1).output) is said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("limits", "said"),
     [

@@ -46,6 +46,7 @@ def test_check_names_what_is_missing_in_the_schema(shop: Shop, run: Run) -> None
     assert any("index ix_outbox_email_tag is missing" in text for text in texts)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 @pytest.mark.each_driver
 def test_check_tells_of_an_encoding_that_has_not_every_character(shops: Shops) -> None:

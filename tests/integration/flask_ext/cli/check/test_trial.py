@@ -27,6 +27,7 @@ def found(shop: Shop, *levels: str) -> dict[str, str]:
     return {one["code"]: one["text"] for one in findings if one["level"] in levels}
 
 
+@pytest.mark.long
 @pytest.mark.each_database
 @pytest.mark.each_driver
 def test_an_email_of_check_is_taken_back(shop: Shop) -> None:
@@ -50,6 +51,7 @@ def test_a_full_disk_is_an_error(shop: Shop) -> None:
     assert "make room there" in told
 
 
+@pytest.mark.long
 @pytest.mark.each_database
 def test_what_refuses_an_email_is_told_in_the_databases_words(shop: Shop) -> None:
     with refusing(shop.engine, "outbox_email", "NEW.lane = NEW.lane", event="INSERT"):
@@ -105,6 +107,7 @@ LOCKS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_lock_on_the_tables_is_a_warning(shop: Shop) -> None:
     """As of a CREATE INDEX, or a backup, which ends some time."""
@@ -112,6 +115,7 @@ def test_a_lock_on_the_tables_is_a_warning(shop: Shop) -> None:
         assert "holds a lock for somebody else" in found(shop, "warn")["trial-email"]
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 def test_a_writer_of_sqlite_is_told_as_soon_as_requests_fail_for_it(
     shops: Shops, monkeypatch: pytest.MonkeyPatch

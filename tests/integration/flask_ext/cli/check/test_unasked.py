@@ -20,6 +20,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.each_broker, pytest.mark.one_database("mariadb")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("silent", [True, False])
 def test_a_broker_that_cannot_be_asked_holds_up_nobody(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch, silent: bool
@@ -45,6 +46,7 @@ def is_asking() -> bool:
     return any(thread.name == "outbox-fleet" for thread in threading.enumerate())
 
 
+@pytest.mark.long
 @pytest.mark.databases("sqlite")
 @pytest.mark.brokers("redis")
 def test_workers_that_answer_to_nobody_are_judged_by_their_table_alone(

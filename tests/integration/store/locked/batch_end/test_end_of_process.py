@@ -109,6 +109,7 @@ def test_the_last_line_tells_results_from_emails_that_were_not_sent(
     assert shop.runtime.unrecorded.wait(PATIENCE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_command", [True, False], ids=["the command", "in a process"])
 def test_a_drain(shop: Shop, workers: Shops, catcher: Catcher, is_command: bool) -> None:
     email = shop.enqueue().id

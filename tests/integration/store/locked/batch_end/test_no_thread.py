@@ -73,6 +73,7 @@ def told(caplog: pytest.LogCaptureFixture) -> Waiting:
     return lambda: "1 result waits" in caplog.text
 
 
+@pytest.mark.long
 def test_it_is_written_when_the_row_is_free(
     shop: Shop, motion: Motion, catcher: Catcher, email: int, told: Waiting
 ) -> None:

@@ -27,6 +27,7 @@ def statuses(shop: Shop, emails: list[Email]) -> set[Status]:
     return {shop.status(email.id) for email in emails}
 
 
+@pytest.mark.long
 @pytest.mark.matrix
 @pytest.mark.parametrize("place", [0, 4, MANY - 1])
 @pytest.mark.parametrize("in_doubt", [False, True], ids=["claimed", "in doubt"])

@@ -164,6 +164,7 @@ def work(motion: Motion) -> None:
         motion.work()
 
 
+@pytest.mark.long
 @while_it_works
 @pytest.mark.usefixtures("_hurry")
 def test_the_other_results_are_recorded_while_a_server_is_slow(

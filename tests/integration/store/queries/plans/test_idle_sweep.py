@@ -30,6 +30,7 @@ def test_a_sweep_that_finds_nothing_is_one_statement(shop: Shop) -> None:
     assert len([each for each in asked if not each.startswith(BEGIN)]) == 1
 
 
+@pytest.mark.long
 def test_a_sweep_reads_no_email_that_has_ended(shop: Shop) -> None:
     """Though each had a time that ran out, as one-time codes have."""
     shop.enqueue(send_at=START + timedelta(days=36_500), expires_at=START + timedelta(days=36_501))

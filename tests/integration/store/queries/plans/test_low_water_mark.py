@@ -90,6 +90,7 @@ def test_marked_ways_hide_no_other_and_none_is_found_twice(shop: Shop, marked: l
     assert {due.emails for due in found.due.values()} == {2}
 
 
+@pytest.mark.long
 def test_an_email_behind_the_mark_waits_a_moment_at_most(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_plan_without_values_goes_by_the_indexes(backlog: Shop, look: str) -> 
     }
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_a_sweep_is_planned_once_and_not_each_time(backlog: Shop) -> None:
     """A plan takes longer than the look itself. PostgreSQL knows a statement after five times."""
