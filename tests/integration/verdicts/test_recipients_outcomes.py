@@ -89,6 +89,7 @@ def test_who_was_taken_is_never_written_to_again_who_was_put_off_alone_and_who_w
     assert [a["verdict"] for a in last["attempt_list"]] == ["sent", "retry", "sent"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("answers", "status", "fate"),
     [

@@ -209,6 +209,7 @@ _REPAIRED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql", "mariadb")
 def test_a_job_whose_steps_fail_as_in_an_outage_keeps_no_other_waiting(
     shop: Shop, caplog: pytest.LogCaptureFixture

@@ -163,6 +163,7 @@ def test_too_many_recipients_of_a_flask_message_are_refused_at_a_look(
     assert max(read, default=0) <= FAST
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", POLICIES)
 def test_many_headers_with_encoded_words_are_refused_at_a_look(read: list[int], kind: str) -> None:
     field = f"X-Own: {'a =? ' * 6_000}\n"

@@ -140,6 +140,7 @@ def test_every_published_port_is_on_the_loopback_interface(services: dict[str, A
     assert all(host == "127.0.0.1" for published in hosts.values() for host in published)
 
 
+@pytest.mark.long
 def test_up_starts_four_workers_each_time_and_a_variable_changes_that(
     services: dict[str, Any], changed: dict[str, Any]
 ) -> None:

@@ -137,6 +137,7 @@ def test_beside_urgent_email_without_end_some_of_the_rest_goes(
         assert urgent >= 0.8 * rest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [Rate(8, 1), Rate(2, 1), Rate(100, 60), Rate(20, 60)], ids=str)
 def test_one_process_sends_old_bulk_behind_normal_email_at_any_rate(rate: Rate) -> None:
     ways = {("", N): AGED, ("", B): AGED}

@@ -101,6 +101,7 @@ def test_a_character_that_no_font_has_is_a_question_mark_and_the_invoice_says_so
     assert "王" not in written(invoice(order("Лев 王")))
 
 
+@pytest.mark.long
 def test_the_machines_font_writes_what_the_shops_own_lacks(machine: Path) -> None:
     make_font(machine / "truetype/wqy/wqy-microhei.ttc", "王小明")
     make_font(machine / "unknown.ttf", "王小明김")

@@ -123,6 +123,7 @@ def test_a_result_is_kept_until_mariadb_takes_it(
     drain_through(shop, catcher, caplog, code)
 
 
+@pytest.mark.long
 @pytest.mark.databases("postgresql")
 def test_what_was_sent_before_the_database_became_read_only_is_recorded_afterwards(
     shop: Shop, catcher: Catcher, caplog: pytest.LogCaptureFixture

@@ -159,6 +159,7 @@ def test_an_email_that_lost_two_workers_is_claimed_alone(shop: Shop) -> None:
     assert {row.token for row in shop.rows(shop.tables.lease)} == set(tokens.values())
 
 
+@pytest.mark.long
 def test_emails_that_go_alone_take_no_more_batches_than_were_asked_for(shop: Shop) -> None:
     ids = [shop.enqueue().id for _ in range(9)]
     email = shop.tables.email

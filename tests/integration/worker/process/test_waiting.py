@@ -88,6 +88,7 @@ def test_any_beat_leaves_one_message_where_no_worker_takes_it(
     beat.close()
 
 
+@pytest.mark.long
 @pytest.mark.brokers("redis")  # RabbitMQ takes ten seconds to start
 def test_beat_publishes_again_when_its_broker_has_lost_the_connection(
     celery: Any, broker: Broker

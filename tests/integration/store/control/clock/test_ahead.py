@@ -45,6 +45,7 @@ def test_a_bucket_that_was_taken_from_an_hour_ahead_opens_as_any_other(shop: Sho
     assert 0.0 < take(shop.database, {BUCKET: (SECOND, 1)}) <= 1.0
 
 
+@pytest.mark.long
 def test_its_lane_is_claimed_from_and_nobody_sleeps_for_an_hour(shop: Shop) -> None:
     taken_ahead(shop, SECOND, 1)
     email = shop.enqueue("a@gmail.com")
