@@ -6,14 +6,22 @@ nothing. Without a note each watch would tell that again, and none would tell th
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import stat
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from flask import Flask
 
+from ...domain.errors import InvalidMessage
+
 _log = logging.getLogger("outbox")
+
+
+_TEXT = "outbox watch has told that the outbox is unhealthy.\n"
+"""What a note says. A file that says anything else is somebody's own, and stays as it is."""
 
 
 class Note:
@@ -29,10 +37,14 @@ class Note:
             was_made, self._is_made = self._is_made, True
             return not was_made
         try:
-            self.path.open("x").close()  # of several processes on a host one makes it
-        except FileExistsError:
-            return False
+            if _is_note(self.path):
+                return False
+            # Of several processes on a host one makes it. A person may have made an empty file.
+            with self.path.open("r+" if self.path.exists() else "x") as file:
+                file.write(_TEXT)
         except OSError as error:
+            if isinstance(error, FileExistsError) and self.path.exists():
+                return False  # another process was faster
             self._fail("written", error)
         return True
 
@@ -42,6 +54,8 @@ class Note:
             was_made, self._is_made = self._is_made, False
             return was_made
         try:
+            if not _is_note(self.path):
+                return False
             self.path.unlink()
         except FileNotFoundError:
             return False
@@ -57,7 +71,26 @@ class Note:
 
     def _fail(self, done: str, error: OSError) -> None:
         text = "outbox: the note of watch, %s, cannot be %s (%s)"
-        _log.error(text, self.path, done, type(error).__name__)
+        _log.error(text, self.path, done, error.strerror or type(error).__name__)
+
+
+def _is_note(path: Path) -> bool:
+    """Return whether this file is a note: False if there is none, or one that is empty.
+
+    Raises OSError where it cannot be told, and where something else has this name. A pipe or a
+    device is not opened: to read it could wait for ever.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    with path.open("rb") as file:
+        text = file.read(len(_TEXT) + 1)
+    if text not in (b"", _TEXT.encode()):
+        raise OSError(errno.EINVAL, "it is a file of somebody else")
+    return bool(text)
 
 
 _notes: WeakKeyDictionary[Flask, Note] = WeakKeyDictionary()
@@ -69,7 +102,12 @@ def note_of(app: Flask) -> Note:
 
 
 def keep_note(app: Flask, path: str | os.PathLike[str] | None) -> Note:
-    """Return the app's note, and have it in this file; with None in this process's memory."""
+    """Return the app's note, and have it in this file; with None in this process's memory.
+
+    Raises InvalidMessage if the path is empty, as a variable of cron is that nobody has set.
+    """
+    if path is not None and not os.fspath(path):
+        raise InvalidMessage("note", "is empty: name a file")
     wanted = None if path is None else Path(path)
     if note_of(app).path != wanted:
         _notes[app] = Note(wanted)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import click
 from flask.cli import with_appcontext
@@ -38,18 +38,26 @@ _ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(sign
 """Windows has no SIGHUP."""
 
 
+def _named(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Refuse an empty name. As a path it would be the working directory."""
+    if value is not None and not value:
+        raise click.BadParameter("is empty: name a file")
+    return value
+
+
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--max-age", type=SECONDS, help="Seconds; default: OUTBOX_HEALTH_AGE.")
 @click.option(
     "--note",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False),
+    callback=_named,
     help="Made while the database cannot keep what was told: so that is told once, and its end.",
 )
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @bounded
 @with_appcontext
-def watch(max_age: float | None, note: Path | None, command: tuple[str, ...]) -> None:
+def watch(max_age: float | None, note: str | None, command: tuple[str, ...]) -> None:
     """Tell when the health has turned, from cron; run a COMMAND then.
 
     It prints nothing while the health is as it was. The COMMAND gets the problems as its input, a
@@ -127,6 +135,8 @@ def _tell_turn(outbox: Watching, health: Health, command: Sequence[str], ending:
     try:
         failure = _failure(command, health, ending) if command else ""
         is_told = bool(command) and not failure
+        if sys.stdout is None and not command:
+            raise click.ClickException("standard output is closed: the next watch tells again")
         click.echo("\n".join([f"outbox: {_word(health)}", *problems_of(health), *_unkept()]))
         if failure:
             text = f"{printable(command[0])} {failure}: the next watch tells again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from outbox import InvalidMessage
 from outbox.flask_ext.alarm import note as notes
 from tests.support.shop.shell import runner
 from tests.support.shop.shop import Shop
@@ -115,8 +117,48 @@ def test_a_file_that_cannot_be_written_holds_up_no_alarm(
     path = tmp_path / "nowhere" / "outbox.note"
     with read_only(shop), caplog.at_level(logging.ERROR, "outbox"):
         assert watches(shop, path=path) == [False, False]
-    assert "outbox.note, cannot be written (FileNotFoundError)" in caplog.text
+    assert "outbox.note, cannot be written (No such file or directory)" in caplog.text
     path.mkdir(parents=True)
     with caplog.at_level(logging.ERROR, "outbox"):
         assert watches(shop, path=path) == [None, None]
-    assert "cannot be removed (IsADirectoryError)" in caplog.text
+    assert "cannot be removed (it is no regular file)" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "fifo"])
+def test_what_is_somebody_elses_is_no_note_and_stays_as_it_was(
+    shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    path = tmp_path / "not.a.note"
+    if kind == "file":
+        path.write_text("precious")
+    elif kind == "link":
+        path.symlink_to(tmp_path / "gone")
+    else:
+        os.mkfifo(path)
+    before = path.lstat()
+    with read_only(shop), caplog.at_level(logging.ERROR, "outbox"):
+        assert watches(shop, path=path) == [False, False]
+    assert "not.a.note, cannot be written" in caplog.text
+    assert watches(shop, path=path) == [None, None]
+    after = path.lstat()
+    assert (after.st_ino, after.st_size, after.st_mode) == (
+        before.st_ino,
+        before.st_size,
+        before.st_mode,
+    )
+
+
+def test_an_empty_file_that_a_person_made_becomes_the_note(shop: Shop, tmp_path: Path) -> None:
+    path = tmp_path / "outbox.note"
+    path.touch()
+    assert watches(shop, path=path) == [None, None]
+    with read_only(shop):
+        assert watches(shop, path=path) == [False, None]
+    assert watches(shop, path=path) == [True, None]
+
+
+def test_a_variable_that_nobody_has_set_is_no_name_of_a_note(shop: Shop) -> None:
+    with read_only(shop):
+        assert "is empty: name a file" in runner(shop)("watch", "--note", "", code=2).output
+        with pytest.raises(InvalidMessage, match="note"):
+            shop.outbox.watch(note="")

@@ -204,3 +204,10 @@ def test_if_it_cannot_print_the_command_tells_or_the_next_watch(
     assert watching(shops, tmp_path, *command, output="/dev/full") != 0
     assert note.exists() is has_command
     assert (shop.outbox.watch(0) is None) is has_command
+
+
+def test_if_its_output_is_closed_the_next_watch_tells(shops: Shops, tmp_path: Path) -> None:
+    shop = shops.open()
+    shop.enqueue()
+    assert watching(shops, tmp_path, before=["sh", "-c", 'exec "$@" >&-', "sh"]) == 1
+    assert shop.outbox.watch(0) is not None
