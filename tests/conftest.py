@@ -24,7 +24,7 @@ from tests.support.servers.databases import sqlite
 from tests.support.servers.databases.drivers import over
 from tests.support.servers.databases.mariadb import MariaDB
 from tests.support.servers.databases.postgres import Postgres
-from tests.support.servers.server import memory
+from tests.support.servers.server import disobeyed, memory
 from tests.support.servers.smtp.catcher import Catcher
 from tests.support.servers.smtp.smtp_sink import SmtpSink
 from tests.support.turns import (
@@ -40,6 +40,9 @@ pytest.register_assert_rewrite("tests.support.verdicts.play")
 
 FIGURES = "figures"
 """The property of a test under which `record_property` keeps a line for the end of the run."""
+
+KILLED = "killed"
+"""The property under which a test's report has what did not end when it was asked to."""
 
 INPUTS = "inputs"
 """The property under which a fuzzing test keeps its source of input, and how many it has tried."""
@@ -90,6 +93,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 50, 100)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Have the report tell what had to be killed after the test."""
+    yield
+    while disobeyed:
+        item.user_properties.append((KILLED, f"{item.nodeid}: {disobeyed.pop()}"))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the figures of the tests that measure or count, also those of other processes."""
     reports = [
@@ -100,6 +111,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("figures")
         for line in lines:
             terminalreporter.line(line)
+    ends = terminalreporter.stats.get("", [])  # the reports of set-up and teardown
+    for name, line in (one for report in ends for one in report.user_properties):
+        if name == KILLED:
+            terminalreporter.write_line(line)
     tried = Counter[str]()
     for source, inputs in (line for name, line in told if name == INPUTS):
         tried[source] += inputs

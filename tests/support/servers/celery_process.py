@@ -23,6 +23,9 @@ class CeleryProcess(Server):
     """
 
     name: ClassVar[str] = "celery"
+    # One of some hundred prefork workers did not end, and why is not known: tests of the end call
+    # `stop` or `wait_exit` themselves.
+    must_obey: ClassVar[bool] = False
     _READY: ClassVar[dict[str, str]] = {"worker": " ready.", "beat": "beat: Starting..."}
 
     def __init__(

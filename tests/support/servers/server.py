@@ -22,6 +22,9 @@ UNPRIVILEGED = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
 Fill = Callable[[str], None]
 """Creates tables in the empty database at this URL."""
 
+disobeyed: list[str] = []
+"""What had to be killed after a test, in words, until the test's report has it."""
+
 _MEMORY = Path("/dev/shm")
 _ENOUGH = 1 << 30  # bytes
 
@@ -36,6 +39,7 @@ class Server(ABC):
     name: ClassVar[str]
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     patience: ClassVar[float] = 30.0  # seconds to start, and to stop when asked politely
+    must_obey: ClassVar[bool] = True  # False: one that must be killed after a test is told only
     owner: ClassVar[int | None] = None  # user id to run as, where root is refused
 
     directory: Path
@@ -203,12 +207,21 @@ class Server(ABC):
     def _vanish(self) -> None:
         try:
             if self.running:
-                self.stop()  # what does not obey is killed, and told: nobody would see the wait
+                self._end_politely()
         finally:
             self.kill_9()
             for directory in (self.directory, self.data):
                 shutil.rmtree(directory, ignore_errors=True)
                 leash.release(directory)
+
+    def _end_politely(self) -> None:
+        """Stop it. What does not obey was killed, and that is told: nobody would see the wait."""
+        try:
+            self.stop()
+        except TimeoutError:
+            if self.must_obey:
+                raise
+            disobeyed.append(f"{self.name} did not end in {self.patience:g} s, and was killed")
 
     def _new_directory(self, parent: Path | None) -> Path:
         directory = Path(mkdtemp(prefix=f"outbox-{self.name}-", dir=parent))
