@@ -43,9 +43,10 @@ def cancel(email_id: int) -> ResponseReturnValue:
 
 
 def resolve(email_id: int) -> ResponseReturnValue:
-    """Settle its doubt, if that is the one that the page shows."""
-    runtime, outcome = state_of().writer_runtime, request.form.get("outcome", "")
-    corrections.resolve(runtime, email_id, outcome, visitor().who, since_of_form())
+    """Settle its doubt, unless that is another one by now, or it was sent again as a new one."""
+    runtime, seen = state_of().writer_runtime, request.form.get("seen", type=int)
+    outcome = request.form.get("outcome", "")
+    corrections.resolve(runtime, email_id, outcome, visitor().who, since=since_of_form(), seen=seen)
     return _back(email_id)
 
 

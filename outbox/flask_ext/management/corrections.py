@@ -88,14 +88,19 @@ def _unless_copied(work: Change[Changed], seen: int | None) -> Change[Changed]:
 
 
 def resolve(
-    runtime: Runtime, ids: Any, outcome: Any, by: Any, since: datetime | None = None
+    runtime: Runtime,
+    ids: Any,
+    outcome: Any,
+    by: Any,
+    since: datetime | None = None,
+    seen: int | None = None,
 ) -> Corrections:
-    """Settle emails in doubt as sent or failed; with `since` only a doubt of that moment."""
+    """Settle emails in doubt as sent or failed; `since` and `seen` are as in `retry`."""
     chosen = status_of("outcome", outcome, RESOLVED)
     act = act_of(by, f"resolve as {chosen}")
     action, found = Action(f"resolve as {chosen}"), parts(several_ids(ids))
     work = as_shown(change_of(action, action.statuses), action.statuses, since)
-    return _correct(runtime.database, work, found, chosen, act)
+    return _correct(runtime.database, _unless_copied(work, seen), found, chosen, act)
 
 
 def cancel(runtime: Runtime, ids: Any, by: Any) -> Corrections:

@@ -1,4 +1,4 @@
-"""Retry and Send again of one message by two people in the same instant: only one of them goes."""
+"""Send again and another act on one message by two people in the same instant: only one goes."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def at_its_end(desk: Desk, earlier: Person) -> Iterator[tuple[Future[str], Event
         yield pressed, may_go
 
 
-def both(desk: Desk, earlier: str, later: str) -> str:
+def both(desk: Desk, earlier: str, later: str, status: Status = Status.FAILED) -> str:
     """Have ada and bob press these two buttons in the same instant; return what bob is told."""
-    path = f"/messages/{stuck(desk.shop, Status.FAILED)}"
+    path = f"/messages/{stuck(desk.shop, status)}"
     bob, ada = Person(desk, "bob", path, later), Person(desk, "ada", path, earlier)
     with at_its_end(desk, ada) as (pressed, may_go):
         desk.who = "bob"
@@ -92,3 +92,20 @@ def test_it_is_not_sent_again_while_another_person_retries_it(desk: Desk) -> Non
     assert [one.status for one in desk.shop.outbox.list().emails] == [Status.PENDING]
     assert "No further message was made. The message has changed since your page was made" in told
     assert "ada: retry (pending)" in told
+
+
+def test_a_doubt_is_not_resolved_while_another_person_sends_it_again(desk: Desk) -> None:
+    told = both(desk, "send-again", "resolve", Status.UNKNOWN)
+    assert [one.status for one in desk.shop.outbox.list().emails] == [
+        Status.PENDING,
+        Status.UNKNOWN,
+    ]
+    assert "the message was sent again as a new one since your page was made." in told
+    assert "Before you, ada: send again" in told
+
+
+def test_it_is_not_sent_again_while_another_person_says_that_it_arrived(desk: Desk) -> None:
+    told = both(desk, "resolve", "send-again", Status.UNKNOWN)
+    assert [one.status for one in desk.shop.outbox.list().emails] == [Status.SENT]
+    assert "No further message was made. The message has changed since your page was made" in told
+    assert "ada: resolve as sent" in told
