@@ -20,8 +20,9 @@ from ...domain.errors import InvalidMessage
 _log = logging.getLogger("outbox")
 
 
-_TEXT = "outbox watch has told that the outbox is unhealthy.\n"
-"""What a note says. A file that says anything else is somebody's own, and stays as it is."""
+_MODE = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+"""A note is an empty file that nobody may write: so it takes no room, which a full disk has not.
+Any other file is somebody's own, and stays as it is; but an empty one becomes a note."""
 
 
 class Note:
@@ -39,9 +40,10 @@ class Note:
         try:
             if _is_note(self.path):
                 return False
-            # Of several processes on a host one makes it. A person may have made an empty file.
-            with self.path.open("r+" if self.path.exists() else "x") as file:
-                file.write(_TEXT)
+            if self.path.exists():
+                self.path.chmod(_MODE)
+            else:  # of several processes on a host one makes it
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, _MODE))
         except OSError as error:
             if isinstance(error, FileExistsError) and self.path.exists():
                 return False  # another process was faster
@@ -56,6 +58,7 @@ class Note:
         try:
             if not _is_note(self.path):
                 return False
+            self.path.chmod(_MODE | stat.S_IWUSR)  # Windows would not remove it
             self.path.unlink()
         except FileNotFoundError:
             return False
@@ -75,22 +78,19 @@ class Note:
 
 
 def _is_note(path: Path) -> bool:
-    """Return whether this file is a note: False if there is none, or one that is empty.
+    """Return whether this file is a note: False if there is none, or an empty one of a person.
 
-    Raises OSError where it cannot be told, and where something else has this name. A pipe or a
-    device is not opened: to read it could wait for ever.
+    Raises OSError where it cannot be told, and where something else has this name.
     """
     try:
-        mode = path.stat().st_mode
+        found = path.stat()
     except FileNotFoundError:
         return False
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is no regular file")
-    with path.open("rb") as file:
-        text = file.read(len(_TEXT) + 1)
-    if text not in (b"", _TEXT.encode()):
+    if found.st_size:
         raise OSError(errno.EINVAL, "it is a file of somebody else")
-    return bool(text)
+    return not found.st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
 
 
 _notes: WeakKeyDictionary[Flask, Note] = WeakKeyDictionary()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,3 +163,14 @@ def test_a_variable_that_nobody_has_set_is_no_name_of_a_note(shop: Shop) -> None
         assert "is empty: name a file" in runner(shop)("watch", "--note", "", code=2).output
         with pytest.raises(InvalidMessage, match="note"):
             shop.outbox.watch(note="")
+
+
+def test_a_note_takes_no_room_on_the_disk(tmp_path: Path) -> None:
+    note = notes.Note(tmp_path / "outbox.note")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # no octet more goes into any file
+    try:
+        assert [note.make(), note.make()] == [True, False]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [note.remove(), note.remove()] == [True, False]
